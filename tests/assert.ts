@@ -58,6 +58,9 @@ function compare(a: unknown, b: unknown, seen: Map<unknown, unknown>): boolean {
   if (a instanceof ArrayBuffer && b instanceof ArrayBuffer) {
     return compare(new Uint8Array(a), new Uint8Array(b), seen);
   }
+  if (isNumbers(a) && isNumbers(b)) {
+    return a.length === b.length && a.every((x, at) => x === b[at] || Object.is(x, b[at]));
+  }
   if (seen.get(a) === b) return true;
   seen.set(a, b);
   if (a instanceof Error && b instanceof Error && (a.name !== b.name || a.message !== b.message)) {
@@ -71,6 +74,10 @@ function compare(a: unknown, b: unknown, seen: Map<unknown, unknown>): boolean {
       Object.hasOwn(b, key) && compare(Reflect.get(a, key), Reflect.get(b, key), seen)
     );
 }
+
+/** Typed arrays, which are too long to compare key by key. */
+const isNumbers = (value: object): value is Float64Array =>
+  ArrayBuffer.isView(value) && !(value instanceof DataView);
 
 /** Objects without a prototype compare like plain ones. */
 const constructorOf = (value: object): unknown => value.constructor ?? Object;
