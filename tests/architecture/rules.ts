@@ -33,6 +33,7 @@ export const AREAS: readonly Area[] = [
     packages: ["hono", "@hono/zod-openapi", "zod", "prom-client"],
   },
   { path: "core/host/", may: ["core/", "wasm/", "mod.ts"], packages: ["node:", "hono"] },
+  { path: "core/host/build.ts", may: [], packages: ["node:", "esbuild"] },
   { path: "wasm/", may: ["core/model/", ...CONTRACTS], packages: ["node:"] },
   { path: "gpu/", may: ["core/model/", ...CONTRACTS], packages: [] },
   { path: "mod.ts", may: ["core/", "wasm/", "gpu/"], packages: [] },

@@ -1,0 +1,124 @@
+/**
+ * `deno task build`: bundles the library into `dist/` as ESM for Node, Bun, edge hosts and browsers.
+ * `mod.js` and every module that a `new URL("…", import.meta.url)` names (workers, WASM files) lie
+ * side by side, so that these URLs keep working.
+ */
+import { build, type Plugin, stop } from "esbuild";
+import { execFileSync } from "node:child_process";
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+} from "node:fs";
+import { isBuiltin } from "node:module";
+import { tmpdir } from "node:os";
+import { basename, dirname, join, relative } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+const dist = join(root, "dist");
+
+/** What the sources refer to by URL, found while bundling. */
+interface Referenced {
+  /** Entry points of their own: output name to source file. */
+  readonly modules: Map<string, string>;
+  /** Files that are copied as they are: output name to source file. */
+  readonly files: Map<string, string>;
+}
+
+/** The packages of `package.json`, laid out as esbuild looks for them, in a folder of their own. */
+function installPackages(folder: string): string {
+  copyFileSync(join(root, "package.json"), join(folder, "package.json"));
+  execFileSync(Deno.execPath(), ["install", "--quiet", "--prod", "--node-modules-dir=auto"], {
+    cwd: folder,
+    stdio: ["ignore", "ignore", "inherit"],
+  });
+  return join(folder, "node_modules");
+}
+
+/** Bundles `mod.ts` and the workers it starts, and copies the files it loads. */
+async function bundle(packages: string): Promise<void> {
+  const referenced: Referenced = {
+    modules: new Map([["mod", join(root, "mod.ts")]]),
+    files: new Map(),
+  };
+  rmSync(dist, { recursive: true, force: true });
+  let known = 0;
+  while (known < referenced.modules.size) {
+    known = referenced.modules.size;
+    await build({
+      entryPoints: Object.fromEntries(referenced.modules),
+      outdir: dist,
+      bundle: true,
+      splitting: true,
+      format: "esm",
+      target: "es2022",
+      platform: "neutral",
+      mainFields: ["module", "main"],
+      conditions: ["worker", "import"],
+      chunkNames: "chunk-[hash]",
+      plugins: [urlReferences(referenced), nodeBuiltins],
+      logLevel: "warning",
+      absWorkingDir: root,
+      nodePaths: [packages],
+    });
+  }
+  mkdirSync(dist, { recursive: true });
+  for (const [name, path] of referenced.files) copyFileSync(path, join(dist, name));
+}
+
+const URL_REFERENCE = /new URL\(\s*["']([^"']+)["'],\s*import\.meta\.url,?\s*\)/g;
+
+/** Points `new URL("./x", import.meta.url)` at where `x` will lie in `dist/`. */
+function urlReferences({ modules, files }: Referenced): Plugin {
+  return {
+    name: "url-references",
+    setup({ onLoad }) {
+      onLoad({ filter: /\.[jt]s$/ }, ({ path }) => {
+        if (path.includes("node_modules")) return undefined;
+        const contents = readFileSync(path, "utf8").replace(URL_REFERENCE, (whole, reference) => {
+          const target = join(dirname(path), reference);
+          if (!existsSync(target) || !statSync(target).isFile()) return whole;
+          const isModule = /\.[jt]s$/.test(target);
+          const name = isModule
+            ? relative(root, target).replace(/\.[jt]s$/, "").replaceAll("/", "-")
+            : basename(target);
+          (isModule ? modules : files).set(name, target);
+          return `new URL("./${name}${isModule ? ".js" : ""}", import.meta.url)`;
+        });
+        return { contents, loader: path.endsWith(".ts") ? "ts" : "js" };
+      });
+    },
+  };
+}
+
+/** Node's builtins stay imports, also where a CommonJS package requires them by their bare name. */
+const nodeBuiltins: Plugin = {
+  name: "node-builtins",
+  setup({ onResolve, onLoad }) {
+    onResolve({ filter: /^(node:)?[a-z_/0-9]+$/ }, ({ path, kind }) => {
+      if (!isBuiltin(path)) return undefined;
+      const name = path.startsWith("node:") ? path : `node:${path}`;
+      return kind === "require-call"
+        ? { path: name, namespace: "node-builtin" }
+        : { path: name, external: true };
+    });
+    onLoad({ filter: /./, namespace: "node-builtin" }, ({ path }) => ({
+      contents: `export * from "${path}"; export { default } from "${path}";`,
+    }));
+  },
+};
+
+if (import.meta.main) {
+  const folder = mkdtempSync(join(tmpdir(), "entropic-build-"));
+  try {
+    await bundle(installPackages(folder));
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+    await stop();
+  }
+}
