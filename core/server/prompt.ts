@@ -1,0 +1,67 @@
+/** What the client sent, messages or text or ids, to the token ids of a prompt. */
+import type { LanguageModel } from "../language_model.ts";
+import { type ChatMessage, encodePrompt } from "../model/chat_template.ts";
+import { ApiError } from "./api_error.ts";
+import { refusal } from "./refusal.ts";
+import type { MessageBody } from "./schemas/chat.ts";
+import type { PromptBody } from "./schemas/completions.ts";
+
+/**
+ * Renders a conversation with the model's own template.
+ *
+ * @throws {RequestError} The template refuses the messages.
+ * @throws {ApiError} The model has no template.
+ */
+export function encodeMessages(
+  model: LanguageModel,
+  messages: readonly MessageBody[],
+  addGenerationPrompt = true,
+): Uint32Array {
+  if (model.template === undefined) {
+    const message = `Cannot use messages: the model ${model.id} has no chat template; ` +
+      "allowed is a prompt at /v1/completions";
+    throw new ApiError(400, message, { param: "messages", code: "no_chat_template" });
+  }
+  const segments = model.template.render(messages.map(toMessage), { addGenerationPrompt });
+  return encodePrompt(model.tokenizer, segments);
+}
+
+function toMessage({ role, content, name }: MessageBody): ChatMessage {
+  const text = typeof content === "string" ? content : content.map((part) => part.text).join("\n");
+  // `developer` is OpenAI's newer name for `system`; templates know the older one.
+  return {
+    role: role === "developer" ? "system" : role,
+    content: text,
+    ...(name != null && { name }),
+  };
+}
+
+/** A prompt of a text completion: its ids, and its text where it has to be echoed. */
+export interface TextPrompt {
+  readonly tokens: ArrayLike<number>;
+  readonly text: string;
+}
+
+/** The prompts of a text completion, one or several. @throws {RequestError} An id is no token. */
+export function encodeTextPrompts(model: LanguageModel, body: PromptBody): readonly TextPrompt[] {
+  const list = isTokenList(body) || typeof body === "string" ? [body] : body;
+  return list.map((prompt, index) => {
+    if (typeof prompt === "string") {
+      return { tokens: model.tokenizer.encode(prompt, { addSpecial: true }), text: prompt };
+    }
+    checkTokens(model, list === body ? `prompt[${index}]` : "prompt", prompt);
+    return { tokens: prompt, text: model.tokenizer.decode(prompt, { special: true }) };
+  });
+}
+
+function isTokenList(body: PromptBody): body is number[] {
+  return Array.isArray(body) && typeof body[0] === "number";
+}
+
+/** @throws {RequestError} An id outside the vocabulary. */
+export function checkTokens(model: LanguageModel, param: string, tokens: readonly number[]): void {
+  const size = model.tokenizer.vocabularySize;
+  const index = tokens.findIndex((token) => token >= size);
+  if (index < 0) return;
+  throw refusal(`${param}[${index}]`, tokens[index], `a token id from 0 to ${size - 1}`);
+}

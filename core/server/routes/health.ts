@@ -1,0 +1,82 @@
+/** `GET /health`: 200 once requests can be answered, 503 before, with the reason. */
+import { createRoute, type OpenAPIHono, z } from "@hono/zod-openapi";
+import type { LanguageModel } from "../../language_model.ts";
+import { toApiError } from "../api_error.ts";
+import type { ServerEnv } from "../exchange.ts";
+import { errorSchema } from "../schemas/responses.ts";
+import type { Server } from "../server.ts";
+
+const healthSchema = z.object({
+  status: z.literal("ok"),
+  model: z.string(),
+  backend: z.object({
+    kind: z.string(),
+    variant: z.string(),
+    threads: z.int(),
+    weight_bytes: z.int(),
+    kv_bytes: z.int(),
+  }),
+  policy: z.string(),
+  max_model_len: z.int(),
+  engine: z.object({
+    waiting: z.int(),
+    running: z.int(),
+    preempted: z.int(),
+    kv_blocks_free: z.int(),
+    kv_blocks_total: z.int(),
+  }),
+}).openapi("Health");
+
+const notReadySchema = errorSchema.extend({ status: z.enum(["loading", "failed"]) })
+  .openapi("NotReady");
+
+const route = createRoute({
+  method: "get",
+  path: "/health",
+  summary: "Whether the server can answer",
+  responses: {
+    200: { description: "Ready", content: { "application/json": { schema: healthSchema } } },
+    503: {
+      description: "Loading, or the model or its engine failed",
+      content: { "application/json": { schema: notReadySchema } },
+    },
+  },
+});
+
+export function addHealthRoute(app: OpenAPIHono<ServerEnv>, server: Server): void {
+  app.openapi(route, async (c) => {
+    const { status } = server.slot.state;
+    try {
+      return c.json(await describe(server.slot.model), 200);
+    } catch (error) {
+      const failure = toApiError(error);
+      const body = { status: status === "loading" ? status : "failed" as const };
+      return c.json({ ...body, ...failure.toBody() }, 503, { ...failure.headers });
+    }
+  });
+}
+
+async function describe({ id, engine }: LanguageModel) {
+  const { backend, policy, maxSequenceTokens } = engine.info;
+  const stats = await engine.stats();
+  return {
+    status: "ok" as const,
+    model: id,
+    backend: {
+      kind: backend.kind,
+      variant: backend.variant,
+      threads: backend.threads,
+      weight_bytes: backend.weightBytes,
+      kv_bytes: backend.kvBytes,
+    },
+    policy,
+    max_model_len: maxSequenceTokens,
+    engine: {
+      waiting: stats.waiting,
+      running: stats.running,
+      preempted: stats.preempted,
+      kv_blocks_free: stats.kvBlocksFree,
+      kv_blocks_total: stats.kvBlocksTotal,
+    },
+  };
+}

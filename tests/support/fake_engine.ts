@@ -1,0 +1,299 @@
+/**
+ * A whole language model for tests of what lies above the engine: a byte-level tokenizer with a few
+ * control tokens, a chat template in its terms, and an engine that says what a script tells it.
+ */
+import { OverloadedError, RequestError } from "../../core/errors.ts";
+import type {
+  Engine,
+  EngineInfo,
+  EngineStats,
+  FinishReason,
+  SequenceEvent,
+  SequenceRequest,
+  SequenceStream,
+} from "../../core/engine/engine.ts";
+import type { LanguageModel } from "../../core/language_model.ts";
+import type { ChatTemplate } from "../../core/model/chat_template.ts";
+import type { EncodeOptions, Tokenizer } from "../../core/model/tokenizer.ts";
+
+/** Ids 0 to 255 are bytes; these follow. */
+export const CONTROL = ["<|bos|>", "<|im_start|>", "<|im_end|>", "<|end|>"] as const;
+export const BOS = 256;
+export const END = 258;
+export const VOCABULARY = 260;
+
+const encoder = new TextEncoder();
+
+/** A token a byte; control tokens only on demand; BOS is what the model wants around a text. */
+export class ByteTokenizer implements Tokenizer {
+  readonly vocabularySize = VOCABULARY;
+
+  encode(text: string, options: EncodeOptions = {}): Uint32Array {
+    const pieces = options.parseSpecial
+      ? text.split(/(<\|(?:bos|im_start|im_end|end)\|>)/)
+      : [text];
+    const tokens = pieces.flatMap((piece) => {
+      const control = CONTROL.indexOf(piece as typeof CONTROL[number]);
+      return options.parseSpecial && control >= 0 ? [256 + control] : [...encoder.encode(piece)];
+    });
+    return Uint32Array.from(options.addSpecial ? [BOS, ...tokens] : tokens);
+  }
+
+  decode(tokens: ArrayLike<number>, options: { readonly special?: boolean } = {}): string {
+    const bytes = Array.from(tokens).flatMap((token) =>
+      token < 256 ? [token] : options.special ? [...encoder.encode(this.tokenText(token))] : []
+    );
+    return new TextDecoder().decode(Uint8Array.from(bytes));
+  }
+
+  tokenBytes(token: number): Uint8Array {
+    return Uint8Array.from(token < 256 ? [token] : []);
+  }
+
+  tokenText(token: number): string {
+    return CONTROL[token - 256] ?? new TextDecoder().decode(this.tokenBytes(token));
+  }
+
+  isControl(token: number): boolean {
+    return token >= 256;
+  }
+}
+
+/** ChatML in the fake's control tokens. */
+export const chatml: ChatTemplate = {
+  render(messages, options = {}) {
+    const segments = messages.flatMap(({ role, content }) => [
+      { text: "<|im_start|>", control: true },
+      { text: `${role}\n${content}`, control: false },
+      { text: "<|im_end|>", control: true },
+      { text: "\n", control: false },
+    ]);
+    if (!options.addGenerationPrompt) return segments;
+    return [
+      ...segments,
+      { text: "<|im_start|>", control: true },
+      { text: "assistant\n", control: false },
+    ];
+  },
+};
+
+/** What the engine does with a request. */
+export interface Script {
+  /** The tokens that it would draw; an end token, drawn or given as a stop token, ends them. */
+  readonly tokens: readonly number[];
+  /** Awaited before each token with the number of those before it; 0 is the prefill. */
+  readonly before?: (position: number) => Promise<void> | void;
+  /** Thrown instead of the end. */
+  readonly failure?: Error;
+}
+
+export type Play = (request: SequenceRequest) => Script;
+
+/** Bytes of the text, then the end of the turn. */
+export function say(text: string): Script {
+  return { tokens: [...encoder.encode(text), END] };
+}
+
+/** A text that depends on the seed alone. */
+export const sayTheSeed: Play = ({ sampling }) => say(`seed ${sampling.seed}`);
+
+export interface FakeOptions {
+  readonly play?: Play;
+  readonly contextLength?: number;
+  /** Most sequences at a time; the next is refused as overload. */
+  readonly capacity?: number;
+}
+
+export class FakeEngine implements Engine {
+  readonly info: EngineInfo;
+  /** Every request that was taken, in order. */
+  readonly requests: SequenceRequest[] = [];
+  /** Sequences that hold something. */
+  live = 0;
+  /** Tokens handed to readers. */
+  produced = 0;
+  #play: Play;
+  #capacity: number;
+  #promptTokens = 0;
+  #finished: Record<FinishReason | "error", number> = { stop: 0, length: 0, abort: 0, error: 0 };
+
+  constructor(options: FakeOptions = {}) {
+    this.#play = options.play ?? (() => say("Hello, world"));
+    this.#capacity = options.capacity ?? Infinity;
+    this.info = fakeInfo(options.contextLength ?? 512);
+  }
+
+  submit(request: SequenceRequest): Promise<SequenceStream> {
+    const context = this.info.maxSequenceTokens;
+    const asked = request.prompt.length + request.maxTokens;
+    if (request.prompt.length === 0 || asked > context) {
+      const code = "context_length_exceeded";
+      return Promise.reject(new RequestError(`Cannot fit ${asked} in ${context}`, { code }));
+    }
+    if (this.live >= this.#capacity) {
+      return Promise.reject(new OverloadedError("Cannot queue the request: the queue is full", 3));
+    }
+    this.requests.push(request);
+    this.live++;
+    this.#promptTokens += request.prompt.length;
+    return Promise.resolve(this.#stream(this.requests.length - 1, request));
+  }
+
+  #stream(id: number, request: SequenceRequest): SequenceStream {
+    const aborted = new AbortController();
+    const events = this.#events(request, aborted.signal);
+    let released = false;
+    const release = () => {
+      if (!released) this.live--;
+      released = true;
+    };
+    return {
+      id,
+      abort() {
+        aborted.abort();
+        release();
+      },
+      async *[Symbol.asyncIterator]() {
+        try {
+          yield* events;
+        } finally {
+          release();
+        }
+      },
+    };
+  }
+
+  async *#events(request: SequenceRequest, aborted: AbortSignal): AsyncGenerator<SequenceEvent> {
+    const script = this.#play(request);
+    const leave = new Promise<void>((resolve) =>
+      aborted.addEventListener("abort", () => resolve(), { once: true })
+    );
+    const ends = new Set([...request.stopTokens ?? [], ...request.ignoreEos ? [] : [END]]);
+    if (request.promptLogprobs) yield promptEvent(request);
+    let completion = 0;
+    let reason: FinishReason = "length";
+    let stopToken: number | undefined;
+    for (const token of script.tokens) {
+      if (completion >= request.maxTokens) break;
+      await Promise.race([script.before?.(completion), leave]);
+      if (aborted.aborted) break;
+      if (ends.has(token)) {
+        reason = "stop";
+        stopToken = token;
+        break;
+      }
+      completion++;
+      this.produced++;
+      yield tokenEvent(token, request.topLogprobs ?? 0);
+    }
+    if (aborted.aborted) reason = "abort";
+    else if (script.failure !== undefined) {
+      this.#finished.error++;
+      throw script.failure;
+    }
+    this.#finished[reason]++;
+    yield {
+      type: "end",
+      reason,
+      ...(stopToken !== undefined && { stopToken }),
+      usage: {
+        promptTokens: request.prompt.length,
+        cachedTokens: Math.min(4, request.prompt.length - 1),
+        completionTokens: completion,
+      },
+      timings: { queued: 1, prefill: 10, decode: 20 },
+      tau: completion * 0.5,
+    };
+  }
+
+  stats(): Promise<EngineStats> {
+    return Promise.resolve({
+      waiting: 0,
+      running: this.live,
+      preempted: 0,
+      kvBlocksFree: 100 - this.live,
+      kvBlocksCached: 10,
+      kvBlocksTotal: 100,
+      steps: this.produced,
+      promptTokens: this.#promptTokens,
+      cachedTokens: 4 * this.requests.length,
+      generatedTokens: this.produced,
+      preemptions: 2,
+      finished: this.#finished,
+      tau: this.produced * 0.5,
+      forwardSeconds: 1.5,
+      overheadSeconds: 0.25,
+    });
+  }
+
+  dispose(): Promise<void> {
+    return Promise.resolve();
+  }
+}
+
+function tokenEvent(token: number, top: number) {
+  const alternatives = Array.from({ length: top }, (_, rank) => ({
+    token: (token + rank) % VOCABULARY,
+    logprob: -0.25 - rank,
+  }));
+  return {
+    type: "token" as const,
+    token,
+    logprob: -0.25,
+    entropy: 0.75,
+    varentropy: 0.1,
+    top: alternatives,
+  };
+}
+
+function promptEvent(request: SequenceRequest) {
+  const logprobs = Array.from(request.prompt).slice(1).map((token) => {
+    const { logprob, top } = tokenEvent(token, request.topLogprobs ?? 0);
+    return { token, logprob, top };
+  });
+  return { type: "prompt" as const, logprobs };
+}
+
+function fakeInfo(contextLength: number): EngineInfo {
+  return {
+    config: {
+      architecture: "llama",
+      name: "fake",
+      layers: 1,
+      hiddenSize: 16,
+      feedForwardSize: 16,
+      heads: 1,
+      kvHeads: 1,
+      headSize: 16,
+      vocabularySize: VOCABULARY,
+      contextLength,
+      rmsEpsilon: 1e-5,
+      rope: { base: 10000, dimensions: 16, scaling: { type: "none" } },
+      tiedOutput: true,
+      endTokens: [END],
+    },
+    backend: { kind: "scripted", variant: "fake", threads: 1, weightBytes: 1000, kvBytes: 2000 },
+    limits: {
+      kvBlocks: 100,
+      maxBatchTokens: 64,
+      maxOutputRows: 64,
+      contextLength,
+      topK: 64,
+    },
+    policy: "fcfs",
+    maxSequenceTokens: contextLength,
+  };
+}
+
+export type FakeModel = LanguageModel & { readonly engine: FakeEngine };
+
+/** A model named `fake` that says what `play` tells it. */
+export function fakeModel(options: FakeOptions = {}): FakeModel {
+  return {
+    id: "fake",
+    created: 1_700_000_000,
+    engine: new FakeEngine(options),
+    tokenizer: new ByteTokenizer(),
+    template: chatml,
+  };
+}
