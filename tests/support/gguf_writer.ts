@@ -32,7 +32,7 @@ export interface GgufSpec {
 }
 
 /** Joins byte arrays. */
-export function concat(...parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
+export function concat(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
   const joined = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
   let at = 0;
   for (const part of parts) {
@@ -53,7 +53,7 @@ export function u64Bytes(value: number | bigint): Uint8Array {
 /** A string with its length before it; `length` lies about it. */
 export function stringBytes(text: string, length?: bigint): Uint8Array {
   const bytes = new TextEncoder().encode(text);
-  return concat(u64Bytes(length ?? bytes.length), bytes);
+  return concat([u64Bytes(length ?? bytes.length), bytes]);
 }
 
 const text = (value: string): EncodedValue => ({
@@ -82,8 +82,8 @@ function array(
   elements: readonly Uint8Array[],
   count?: bigint,
 ): EncodedValue {
-  const head = concat(u32Bytes(elementType), u64Bytes(count ?? elements.length));
-  return { type: GGUF_TYPE.array, bytes: concat(head, ...elements) };
+  const head = [u32Bytes(elementType), u64Bytes(count ?? elements.length)];
+  return { type: GGUF_TYPE.array, bytes: concat([...head, ...elements]) };
 }
 
 const strings = (values: readonly string[]): EncodedValue =>
@@ -109,30 +109,30 @@ export function writeGguf(spec: GgufSpec): Uint8Array<ArrayBuffer> {
     offset += roundUp(tensor.data.length, alignment);
     return entry;
   });
-  const head = concat(
+  const head = concat([
     new TextEncoder().encode(spec.magic ?? "GGUF"),
     u32Bytes(spec.version ?? 3),
     u64Bytes(spec.tensorCount ?? tensors.length),
     u64Bytes(spec.pairCount ?? metadata.length),
-    ...metadata.map(([key, { type, bytes }]) => concat(stringBytes(key), u32Bytes(type), bytes)),
+    ...metadata.map(([key, { type, bytes }]) => concat([stringBytes(key), u32Bytes(type), bytes])),
     ...table,
-  );
+  ]);
   const data = tensors.map((tensor) => padded(tensor.data, alignment));
-  return concat(padded(head, alignment), ...data);
+  return concat([padded(head, alignment), ...data]);
 }
 
 function tensorEntry(tensor: GgufTensorSpec, offset: number): Uint8Array {
-  return concat(
+  return concat([
     stringBytes(tensor.name),
     u32Bytes(tensor.dimensions.length),
     ...tensor.dimensions.map(u64Bytes),
     u32Bytes(tensor.type),
     u64Bytes(tensor.offset ?? offset),
-  );
+  ]);
 }
 
 function padded(bytes: Uint8Array, alignment: number): Uint8Array {
-  return concat(bytes, new Uint8Array(roundUp(bytes.length, alignment) - bytes.length));
+  return concat([bytes, new Uint8Array(roundUp(bytes.length, alignment) - bytes.length)]);
 }
 
 function roundUp(value: number, multiple: number): number {
