@@ -39,14 +39,11 @@ export class ModelSlot {
   /** @throws {ApiError} 503 while the model loads, with Retry-After, and when it cannot be loaded. */
   get model(): LanguageModel {
     const state = this.state;
-    switch (state.status) {
-      case "ready":
-        return state.model;
-      case "loading":
-        throw unavailable("Cannot answer yet: the model is loading", "model_loading", RETRY_AFTER);
-      case "failed":
-        throw unavailable(`Cannot answer: ${state.message}`, "model_failed");
+    if (state.status === "ready") return state.model;
+    if (state.status === "failed") {
+      throw unavailable(`Cannot answer: ${state.message}`, "model_failed");
     }
+    throw unavailable("Cannot answer yet: the model is loading", "model_loading", RETRY_AFTER);
   }
 
   #wait(pending: PromiseLike<LanguageModel>): void {
