@@ -1,0 +1,79 @@
+/** What a request must satisfy to be queued at all. */
+import { RequestError } from "../errors.ts";
+import type { EngineInfo, SequenceRequest } from "./engine.ts";
+
+const MAX_SEED = 0xffff_ffff_ffff_ffffn;
+
+/** @throws {RequestError} The request can never be served; names the field and what is allowed. */
+export function checkRequest(request: SequenceRequest, info: EngineInfo): void {
+  checkTokens("prompt", request.prompt, info.config.vocabularySize);
+  if (request.prompt.length === 0) {
+    throw refuse("prompt", "empty", "at least 1 token");
+  }
+  checkNumbers(request, info);
+  checkTokens("stop_token_ids", request.stopTokens ?? [], info.config.vocabularySize);
+  const { logitBias = [] } = request.sampling;
+  checkTokens("logit_bias", logitBias.map(([token]) => token), info.config.vocabularySize);
+  for (const [, bias] of logitBias) {
+    if (!(bias < Infinity)) throw refuse("logit_bias", bias, "a finite number or -Infinity");
+  }
+  const { length } = request.prompt;
+  if (length + request.maxTokens > info.maxSequenceTokens) {
+    throw new RequestError(
+      `Cannot fit the request: the context size is ${info.maxSequenceTokens} tokens, ` +
+        `the request asks for ${length + request.maxTokens} ` +
+        `(${length} in the prompt, ${request.maxTokens} in max_tokens)`,
+      { param: "max_tokens", code: "context_length_exceeded" },
+    );
+  }
+}
+
+function checkNumbers(request: SequenceRequest, { limits }: EngineInfo): void {
+  const { sampling } = request;
+  const whole = (value: number) => Number.isSafeInteger(value) && value >= 0;
+  const within = (low: number, high: number) => (value: number) => value >= low && value <= high;
+  const rules: readonly [string, number | undefined, (value: number) => boolean, string][] = [
+    ["max_tokens", request.maxTokens, whole, "a whole number >= 0"],
+    ["min_tokens", request.minTokens, whole, "a whole number >= 0"],
+    ["priority", request.priority, Number.isFinite, "a finite number"],
+    [
+      "top_logprobs",
+      request.topLogprobs,
+      (value) => whole(value) && value <= limits.topK,
+      `a whole number from 0 to ${limits.topK}`,
+    ],
+    ["temperature", sampling.temperature, within(0, Number.MAX_VALUE), "a finite number >= 0"],
+    ["top_k", sampling.topK, whole, "a whole number >= 0"],
+    ["top_p", sampling.topP, within(Number.MIN_VALUE, 1), "a number in (0, 1]"],
+    ["min_p", sampling.minP, within(0, 1), "a number in [0, 1]"],
+    [
+      "repetition_penalty",
+      sampling.repetitionPenalty,
+      within(Number.MIN_VALUE, Number.MAX_VALUE),
+      "a finite number > 0",
+    ],
+    ["presence_penalty", sampling.presencePenalty, within(-2, 2), "a number in [-2, 2]"],
+    ["frequency_penalty", sampling.frequencyPenalty, within(-2, 2), "a number in [-2, 2]"],
+  ];
+  for (const [param, value, allows, allowed] of rules) {
+    if (value !== undefined && !allows(value)) throw refuse(param, value, allowed);
+  }
+  if (sampling.seed < 0n || sampling.seed > MAX_SEED) {
+    throw refuse("seed", sampling.seed, `a whole number from 0 to ${MAX_SEED}`);
+  }
+}
+
+function checkTokens(param: string, tokens: ArrayLike<number>, vocabularySize: number): void {
+  for (let i = 0; i < tokens.length; i++) {
+    const token = tokens[i] as number;
+    if (!Number.isInteger(token) || token < 0 || token >= vocabularySize) {
+      throw refuse(param, token, `token ids from 0 to ${vocabularySize - 1}`);
+    }
+  }
+}
+
+function refuse(param: string, value: unknown, allowed: string): RequestError {
+  return new RequestError(`Cannot use ${param}: current value is ${value}; allowed: ${allowed}`, {
+    param,
+  });
+}

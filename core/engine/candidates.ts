@@ -1,0 +1,133 @@
+/**
+ * The tokens that a sampler may choose from: those known by rank, and bounds on all the others. The
+ * sampler decides on these alone where no value within the bounds would change its choice, so it
+ * never truncates the distribution that the request asked for.
+ */
+import type { LogitStats } from "./backend.ts";
+import type { LogitAdjuster } from "./logit_adjuster.ts";
+
+/** A closed interval that holds the true value. */
+export interface Bounds {
+  readonly low: number;
+  readonly high: number;
+}
+
+export interface Candidates {
+  /** Ids by logit descending, ties by id ascending; no other token ranks before any of them. */
+  readonly ids: ArrayLike<number>;
+  /** Logits of `ids`, after adjustment. */
+  readonly logits: ArrayLike<number>;
+  /** How many tokens are not among them. */
+  readonly others: number;
+  /** No other token's logit is higher; -Infinity when there is none. */
+  readonly ceiling: number;
+  /** Bounds of the sum of exp((logit - logits[0]) / temperature) over the others. */
+  othersMass(temperature: number): Bounds;
+}
+
+/** Share of the whole mass by which sums in different order or precision may differ. */
+const SLACK = 1e-6;
+
+/** Candidates out of the whole row of adjusted logits: the `count` best, and the rest summed. */
+export function candidatesOf(logits: Float32Array, count: number): Candidates {
+  const ids = bestIds(logits, count);
+  const values = ids.map((id) => logits[id] as number);
+  const others = logits.length - ids.length;
+  return {
+    ids,
+    logits: values,
+    others,
+    ceiling: others === 0 ? -Infinity : values.at(-1) ?? -Infinity,
+    othersMass(temperature) {
+      if (others === 0) return { low: 0, high: 0 };
+      const best = values[0] as number;
+      let all = 0, known = 0;
+      for (const logit of logits) all += weight(logit, best, temperature);
+      for (const logit of values) known += weight(logit, best, temperature);
+      return around(all - known, all);
+    },
+  };
+}
+
+/**
+ * Candidates out of a row's statistics, or `undefined` where those cannot rank any token: the
+ * adjustment may have raised one that the statistics do not list.
+ */
+export function candidatesFromStats(
+  stats: LogitStats,
+  adjuster: LogitAdjuster,
+  vocabularySize: number,
+): Candidates | undefined {
+  const { topIds, topLogits, logZ } = stats;
+  const others = vocabularySize - topIds.length;
+  const ceiling = others === 0 ? -Infinity : topLogits[topLogits.length - 1] as number;
+  if (adjuster.neutral) {
+    const othersMass = tailBounds(topLogits[0] as number, topLogits, logZ, ceiling, others);
+    return { ids: topIds, logits: topLogits, others, ceiling, othersMass };
+  }
+  if (others > 0 && adjuster.mayRaiseOutside(topIds)) return undefined;
+  const order = Array.from(topIds, (id, i) => ({ id, raw: topLogits[i] as number }))
+    .map(({ id, raw }) => ({ id, raw, logit: Math.fround(adjuster.adjust(id, raw)) }))
+    .filter(({ logit }) => logit > ceiling)
+    .sort((a, b) => b.logit - a.logit || a.id - b.id);
+  const best = order[0]?.logit ?? 0;
+  const unranked = vocabularySize - order.length;
+  const exact = tailBounds(best, order.map(({ raw }) => raw), logZ, ceiling, unranked);
+  return {
+    ids: order.map(({ id }) => id),
+    logits: order.map(({ logit }) => logit),
+    others: unranked,
+    ceiling,
+    // The others were lowered or left alone, so their mass can only have shrunk.
+    othersMass: (temperature) => ({ low: 0, high: exact(temperature).high }),
+  };
+}
+
+/**
+ * Bounds of the others' mass at any temperature T from their mass S at T = 1, with x = logit - best:
+ * below 1, exp(x/T) <= exp(x) exp(ceiling (1/T - 1)); above 1, exp(x/T) >= exp(x) where x <= 0, and
+ * the sum is at most n^(1-1/T) S^(1/T), by Hölder's inequality.
+ */
+function tailBounds(
+  best: number,
+  known: ArrayLike<number>,
+  logZ: number,
+  ceiling: number,
+  others: number,
+): (temperature: number) => Bounds {
+  return (temperature) => {
+    if (ceiling === -Infinity) return { low: 0, high: 0 };
+    const all = Math.exp(logZ - best);
+    let rest = all;
+    for (let i = 0; i < known.length; i++) rest -= Math.exp((known[i] as number) - best);
+    const { low, high } = around(rest, all);
+    if (temperature === 1) return { low, high };
+    const inverse = 1 / temperature;
+    if (temperature > 1) return { low, high: others ** (1 - inverse) * high ** inverse };
+    const gap = ceiling - best;
+    return { low: 0, high: high * (gap === 0 ? 1 : Math.exp(gap * (inverse - 1))) };
+  };
+}
+
+/** exp((logit - best) / temperature); 0 for a masked logit, 1 for the best at any temperature. */
+export function weight(logit: number, best: number, temperature: number): number {
+  return logit === best ? 1 : Math.exp((logit - best) / temperature);
+}
+
+function around(rest: number, all: number): Bounds {
+  return { low: Math.max(0, rest - SLACK * all), high: Math.max(0, rest) + SLACK * all };
+}
+
+/** The ids of the `count` largest logits, best first, ties by id ascending. */
+function bestIds(logits: Float32Array, count: number): number[] {
+  const before = (a: number, b: number) => (logits[b] as number) - (logits[a] as number) || a - b;
+  const size = Math.min(count, logits.length);
+  if (size === logits.length) return Array.from(logits.keys()).sort(before);
+  // Anything below the size-th largest of the values cannot belong; -Infinity sorts first.
+  const threshold = logits.slice().sort()[logits.length - size] as number;
+  const ids: number[] = [];
+  for (let id = 0; id < logits.length; id++) {
+    if ((logits[id] as number) >= threshold) ids.push(id);
+  }
+  return ids.sort(before).slice(0, size);
+}

@@ -1,0 +1,59 @@
+/** Counters from the engine's start, for `/metrics`. */
+import type { BlockPool } from "./block_pool.ts";
+import type { EngineStats, FinishReason } from "./engine.ts";
+import type { Scheduler } from "./scheduler.ts";
+import type { Sequence } from "./sequence.ts";
+
+export class EngineCounters {
+  steps = 0;
+  generatedTokens = 0;
+  tau = 0;
+  /** Milliseconds in steps, and of them in `Backend.forward`. */
+  stepTime = 0;
+  forwardTime = 0;
+  #promptTokens = 0;
+  #cachedTokens = 0;
+  /** Of schedulers that went down with their backend. */
+  #pastPreemptions = 0;
+  readonly #finished: Record<FinishReason | "error", number> = {
+    stop: 0,
+    length: 0,
+    abort: 0,
+    error: 0,
+  };
+
+  /** A sequence's prompt has been processed. */
+  prefilled(sequence: Sequence): void {
+    this.#promptTokens += sequence.promptTokens;
+    this.#cachedTokens += sequence.cachedTokens;
+  }
+
+  finished(reason: FinishReason | "error"): void {
+    this.#finished[reason]++;
+  }
+
+  schedulerLost(scheduler: Scheduler): void {
+    this.#pastPreemptions += scheduler.preemptions;
+  }
+
+  snapshot(scheduler: Scheduler, pool: BlockPool): EngineStats {
+    const { preempted } = scheduler;
+    return {
+      waiting: scheduler.waiting - preempted,
+      running: scheduler.resident.length,
+      preempted,
+      kvBlocksFree: pool.free,
+      kvBlocksCached: pool.cached,
+      kvBlocksTotal: pool.total,
+      steps: this.steps,
+      promptTokens: this.#promptTokens,
+      cachedTokens: this.#cachedTokens,
+      generatedTokens: this.generatedTokens,
+      preemptions: this.#pastPreemptions + scheduler.preemptions,
+      finished: { ...this.#finished },
+      tau: this.tau,
+      forwardSeconds: this.forwardTime / 1000,
+      overheadSeconds: (this.stepTime - this.forwardTime) / 1000,
+    };
+  }
+}

@@ -1,0 +1,57 @@
+/** What an engine can be told, and the defaults that fit its backend. */
+import { type Backend, BLOCK_SIZE } from "./backend.ts";
+import type { BlockHash } from "./block_pool.ts";
+import type { EngineInfo } from "./engine.ts";
+import { fcfs, type Policy } from "./policy.ts";
+import type { SchedulerOptions } from "./scheduler.ts";
+
+export interface LocalEngineOptions {
+  /** Who runs first; `fcfs` where left out. */
+  readonly policy?: Policy;
+  /** Most sequences in one step; 64, or what the backend's limits allow. */
+  readonly maxRunning?: number;
+  /** Most sequences without KV blocks before `submit` refuses; 1024. */
+  readonly maxWaiting?: number;
+  /** Most new tokens in one step; what the backend allows. */
+  readonly stepTokens?: number;
+  /** Most prompt tokens in a step in which other sequences decode; 32. */
+  readonly prefillChunk?: number;
+  /** Host memory for the KV of preempted sequences, in bytes; as much as the backend's own KV. */
+  readonly hostBytes?: number;
+  /** Events of a sequence that may lie unread before it is paused; 64. */
+  readonly eventBuffer?: number;
+  /** Milliseconds on a clock that never goes back; `performance.now`. */
+  readonly now?: () => number;
+  /** Builds a new backend after a fatal error; without it the engine stays down. */
+  readonly recover?: () => Promise<Backend>;
+  /** Hash of KV blocks, for tests. */
+  readonly hashBlock?: BlockHash;
+}
+
+export function schedulerOptions(backend: Backend, options: LocalEngineOptions): SchedulerOptions {
+  const { limits } = backend;
+  const { kvBytes } = backend.describe();
+  const stepTokens = Math.min(options.stepTokens ?? Infinity, limits.maxBatchTokens);
+  // No more than this can run, or decoding would leave no token or row for a prompt.
+  const mostRunning = Math.min(stepTokens, limits.maxOutputRows);
+  return {
+    policy: options.policy ?? fcfs,
+    maxRunning: Math.min(options.maxRunning ?? 64, mostRunning),
+    stepTokens,
+    prefillChunk: options.prefillChunk ?? 32,
+    maxOutputRows: limits.maxOutputRows,
+    hostBytes: options.hostBytes ?? kvBytes,
+    blockBytes: kvBytes / limits.kvBlocks,
+  };
+}
+
+export function engineInfo(backend: Backend, options: LocalEngineOptions): EngineInfo {
+  const { limits } = backend;
+  return {
+    config: backend.config,
+    backend: backend.describe(),
+    limits,
+    policy: (options.policy ?? fcfs).name,
+    maxSequenceTokens: Math.min(limits.contextLength, limits.kvBlocks * BLOCK_SIZE),
+  };
+}

@@ -1,0 +1,194 @@
+/**
+ * One request on its way through the engine: its tokens, the KV blocks that hold them, and what has
+ * been observed and drawn so far. Scheduler and pool change the block fields, the engine the others.
+ */
+import { advance, CLOCK_START, type EntropicClock } from "../entropic/clock.ts";
+import { type AttentionPlan, BLOCK_SIZE, DENSE, type LogitStats } from "./backend.ts";
+import type { PrefixId } from "./block_pool.ts";
+import type { EndEvent, FinishReason, PromptEvent, SequenceRequest } from "./engine.ts";
+import type { EventQueue } from "./event_queue.ts";
+import { LogitAdjuster } from "./logit_adjuster.ts";
+import type { SequenceFacts } from "./policy.ts";
+import type { Waiter } from "./waiting_queue.ts";
+
+/** KV of the first `positions` of a swapped-out sequence, in host memory. */
+export interface HostCopy {
+  readonly positions: number;
+  /** Bytes booked for it. */
+  readonly bytes: number;
+  /** Missing until the blocks have been read. */
+  content?: Uint8Array;
+}
+
+/** When a sequence reached each phase, in milliseconds on the engine's clock. */
+export interface Milestones {
+  readonly arrival: number;
+  started?: number;
+  firstToken?: number;
+}
+
+export class Sequence implements SequenceFacts, Waiter {
+  readonly id: number;
+  readonly request: SequenceRequest;
+  readonly events: EventQueue;
+  readonly adjuster: LogitAdjuster;
+  readonly promptTokens: number;
+  readonly attention: AttentionPlan = DENSE;
+  readonly milestones: Milestones;
+
+  // Owned by the scheduler, down to `cachedTokens`.
+  key = 0;
+  heapIndex = -1;
+  /** `waiting` is everything without KV blocks, whether new or preempted. */
+  phase: "waiting" | "resident" | "finished" = "waiting";
+  /** Physical block of each 16 positions. */
+  blocks: number[] = [];
+  /** Positions whose KV the blocks hold. */
+  computed = 0;
+  /** Leading blocks that are in the prefix index, and the chain that they make. */
+  committed = 0;
+  root: PrefixId = 0;
+  prefix: PrefixId = 0;
+  host: HostCopy | undefined;
+  /** Waiting sequences whose next block this one computes, and the one that this one waits for. */
+  readonly followers = new Set<Sequence>();
+  leader: Sequence | undefined;
+  /** Prompt tokens found in the prefix cache when it first ran. */
+  cachedTokens = 0;
+
+  /** Asked to end; done at the next step boundary. */
+  aborted = false;
+  clock: EntropicClock = CLOCK_START;
+  endProbability = 0;
+  readonly promptLogprobs: PromptEvent["logprobs"][number][] = [];
+
+  #tokens: Uint32Array;
+  #length: number;
+  readonly #stops: ReadonlySet<number>;
+
+  constructor(
+    id: number,
+    request: SequenceRequest,
+    context: {
+      readonly events: EventQueue;
+      /** Milliseconds on the engine's clock. */
+      readonly arrival: number;
+      readonly endTokens: readonly number[];
+    },
+  ) {
+    this.id = id;
+    this.request = request;
+    this.events = context.events;
+    this.milestones = { arrival: context.arrival };
+    this.promptTokens = this.#length = request.prompt.length;
+    this.#tokens = new Uint32Array(this.#length + Math.min(request.maxTokens, 64));
+    this.#tokens.set(request.prompt);
+    this.#stops = new Set([
+      ...(request.ignoreEos === true ? [] : context.endTokens),
+      ...(request.stopTokens ?? []),
+    ]);
+    this.adjuster = new LogitAdjuster(request, this.#stops);
+  }
+
+  get arrival(): number {
+    return this.milestones.arrival;
+  }
+
+  get priority(): number {
+    return this.request.priority ?? 0;
+  }
+
+  get maxTokens(): number {
+    return this.request.maxTokens;
+  }
+
+  get resident(): boolean {
+    return this.phase === "resident";
+  }
+
+  /** Prompt and generated tokens. */
+  get length(): number {
+    return this.#length;
+  }
+
+  get generatedTokens(): number {
+    return this.#length - this.promptTokens;
+  }
+
+  get uncomputedTokens(): number {
+    return this.#length - this.computed;
+  }
+
+  /** More than the latest token has to be computed: a new prompt, or one being computed again. */
+  get prefilling(): boolean {
+    return this.uncomputedTokens > 1;
+  }
+
+  /** Prompt and generated tokens, shape [length]; a view that the next `append` may outdate. */
+  get tokens(): Uint32Array {
+    return this.#tokens.subarray(0, this.#length);
+  }
+
+  /** Views `count` tokens from `start` on. */
+  slice(start: number, count: number): Uint32Array {
+    return this.#tokens.subarray(start, start + count);
+  }
+
+  /** Rows of logits that `promptLogprobs` still needs. */
+  get promptRowsLeft(): number {
+    return this.request.promptLogprobs === true
+      ? this.promptTokens - 1 - this.promptLogprobs.length
+      : 0;
+  }
+
+  /**
+   * Most leading blocks that may come from the prefix cache. The last token is always computed, so
+   * that a hit gives what a miss does; so is every position whose row `promptLogprobs` still needs.
+   */
+  get reusableBlocks(): number {
+    const positions = this.promptRowsLeft > 0 ? this.promptLogprobs.length : this.#length - 1;
+    return Math.floor(positions / BLOCK_SIZE);
+  }
+
+  append(token: number): void {
+    if (this.#length === this.#tokens.length) {
+      const grown = new Uint32Array(2 * this.#length);
+      grown.set(this.#tokens);
+      this.#tokens = grown;
+    }
+    this.#tokens[this.#length++] = token;
+    this.adjuster.observe(token);
+  }
+
+  /** Takes note of the distribution that the next token is drawn from. */
+  observe(stats: LogitStats): void {
+    this.clock = advance(this.clock, stats.entropy);
+    this.endProbability = stats.endProbability;
+  }
+
+  /** Whether drawing this token ends the sequence. */
+  stopsAt(token: number): boolean {
+    return this.#stops.has(token);
+  }
+
+  /** The event that closes its stream. */
+  endEvent(reason: FinishReason, now: number, stopToken?: number): EndEvent {
+    const { arrival, started = now, firstToken = now } = this.milestones;
+    return {
+      type: "end",
+      reason,
+      ...(stopToken === undefined ? {} : { stopToken }),
+      usage: {
+        promptTokens: this.promptTokens,
+        cachedTokens: this.cachedTokens,
+        completionTokens: this.generatedTokens,
+      },
+      timings: {
+        queued: started - arrival,
+        prefill: firstToken - started,
+        decode: now - firstToken,
+      },
+      tau: this.clock.tau,
+    };
+  }
+}

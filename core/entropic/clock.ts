@@ -1,0 +1,25 @@
+/**
+ * Entropic time (arXiv 2603.03310, section 3): progress counted in entropy removed instead of in
+ * tokens emitted, tau = sum over t of max(0, H_{t-1} - H_t), in nats.
+ */
+
+/** Where a sequence stands in its entropic time. */
+export interface EntropicClock {
+  /** Nats of entropy removed so far. */
+  readonly tau: number;
+  /** H of the latest distribution in nats; undefined before the first. */
+  readonly entropy: number | undefined;
+}
+
+/** A clock that has seen no distribution yet. */
+export const CLOCK_START: EntropicClock = { tau: 0, entropy: undefined };
+
+/**
+ * The clock after one more next-token distribution.
+ *
+ * @param entropy H_t in nats, of the raw distribution at temperature 1.
+ */
+export function advance(clock: EntropicClock, entropy: number): EntropicClock {
+  const removed = clock.entropy === undefined ? 0 : Math.max(0, clock.entropy - entropy);
+  return { tau: clock.tau + removed, entropy };
+}

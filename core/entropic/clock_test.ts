@@ -1,0 +1,36 @@
+import { assert, assertAlmostEquals, assertEquals } from "@std/assert";
+import fc from "fast-check";
+import { advance, CLOCK_START } from "./clock.ts";
+
+const entropies = fc.array(fc.double({ min: 0, max: 12, noNaN: true }), { minLength: 1 });
+
+Deno.test("advance counts only what entropy falls", () => {
+  const clock = [3, 1, 2, 0.5].reduce(advance, CLOCK_START);
+  assertEquals(clock, { tau: 2 + 1.5, entropy: 0.5 });
+});
+
+Deno.test("advance starts to count at the second distribution", () => {
+  assertEquals(advance(CLOCK_START, 5), { tau: 0, entropy: 5 });
+});
+
+Deno.test("advance never turns back", () => {
+  fc.assert(fc.property(entropies, (steps) => {
+    let clock = CLOCK_START;
+    for (const entropy of steps) {
+      const next = advance(clock, entropy);
+      assert(next.tau >= clock.tau);
+      clock = next;
+    }
+  }));
+});
+
+Deno.test("tau is half the total variation of H plus half its net drop", () => {
+  fc.assert(fc.property(entropies, (steps) => {
+    let variation = 0;
+    for (let t = 1; t < steps.length; t++) {
+      variation += Math.abs((steps[t] as number) - (steps[t - 1] as number));
+    }
+    const drop = (steps[0] as number) - (steps.at(-1) as number);
+    assertAlmostEquals(steps.reduce(advance, CLOCK_START).tau, (variation + drop) / 2, 1e-9);
+  }));
+});

@@ -1,0 +1,263 @@
+/**
+ * A Backend without a model, for tests of everything above it. Its logits are a pure function of the
+ * token history, read back through the block table from a simulated KV cache. A wrong table, a stale
+ * prefix, a lost swap or a write to a shared block therefore changes what it answers.
+ */
+import {
+  type Backend,
+  type BackendInfo,
+  type BackendLimits,
+  BLOCK_SIZE,
+  type ForwardResult,
+  type LogitStats,
+  type SequenceInput,
+} from "../../core/engine/backend.ts";
+import { sumsOf, uncertaintyOf } from "../../core/entropic/entropy.ts";
+import { BackendError } from "../../core/errors.ts";
+import type { ModelConfig } from "../../core/model/config.ts";
+
+export interface ScriptedOptions {
+  readonly limits?: Partial<BackendLimits>;
+  readonly vocabularySize?: number;
+  readonly endTokens?: readonly number[];
+  /** Called before each forward computes, counted from 1; may wait, and may throw the failure. */
+  readonly onForward?: (call: number, batch: readonly SequenceInput[]) => void | Promise<void>;
+  /** A history that holds this token gives rows of NaN. */
+  readonly poison?: number;
+  /** Changes a row of logits before anything is made of it. */
+  readonly shape?: (logits: Float32Array, history: readonly number[]) => void;
+}
+
+/** Bytes of a simulated KV block: a token and a hash of 32 bits for each position. */
+export const SCRIPTED_BLOCK_BYTES = BLOCK_SIZE * 8;
+
+export class ScriptedBackend implements Backend {
+  readonly config: ModelConfig;
+  readonly limits: BackendLimits;
+  readonly #options: ScriptedOptions;
+  /** Shape [kvBlocks, BLOCK_SIZE, 2]: token + 1, and the hash of the history up to it. */
+  readonly #kv: Uint32Array;
+  #rows: Float32Array[] = [];
+  #disposed = false;
+  forwards = 0;
+  /** Calls of `logits`, `readBlocks` and `writeBlocks`. */
+  readonly calls = { logits: 0, reads: 0, writes: 0 };
+
+  constructor(options: ScriptedOptions = {}) {
+    const { vocabularySize = 64 } = options;
+    this.#options = options;
+    this.config = scriptedConfig(vocabularySize, options.endTokens ?? [0]);
+    this.limits = {
+      kvBlocks: 64,
+      maxBatchTokens: 64,
+      maxOutputRows: 32,
+      contextLength: 4096,
+      topK: Math.min(8, vocabularySize),
+      ...options.limits,
+    };
+    this.#kv = new Uint32Array(this.limits.kvBlocks * BLOCK_SIZE * 2);
+  }
+
+  describe(): BackendInfo {
+    return {
+      kind: "scripted",
+      variant: "test",
+      threads: 1,
+      weightBytes: 0,
+      kvBytes: this.limits.kvBlocks * SCRIPTED_BLOCK_BYTES,
+    };
+  }
+
+  async forward(batch: readonly SequenceInput[]): Promise<ForwardResult> {
+    this.#checkAlive();
+    this.#checkBatch(batch);
+    await this.#options.onForward?.(++this.forwards, batch);
+    this.#checkAlive();
+    this.#rows = [];
+    for (const input of batch) this.#run(input);
+    return {
+      rows: this.#rows.map((logits) => this.#stats(logits)),
+      attention: batch.map(({ blockTable, tokens }) => ({
+        blocksRead: blockTable.length * tokens.length,
+        blocksTotal: blockTable.length * tokens.length,
+        bytesRead: blockTable.length * tokens.length * SCRIPTED_BLOCK_BYTES,
+      })),
+    };
+  }
+
+  // deno-lint-ignore require-await -- rejects where it cannot answer
+  async logits(row: number): Promise<Float32Array> {
+    this.#checkAlive();
+    this.calls.logits++;
+    const logits = this.#rows[row];
+    if (logits === undefined) throw new RangeError(`Cannot give logits: there is no row ${row}`);
+    return logits.slice();
+  }
+
+  // deno-lint-ignore require-await -- rejects where it cannot answer
+  async copyBlocks(pairs: readonly (readonly [from: number, to: number])[]): Promise<void> {
+    this.#checkAlive();
+    for (const [from, to] of pairs) this.#block(to).set(this.#block(from));
+  }
+
+  // deno-lint-ignore require-await -- rejects where it cannot answer
+  async readBlocks(blocks: readonly number[]): Promise<Uint8Array> {
+    this.#checkAlive();
+    this.calls.reads++;
+    const content = new Uint32Array(blocks.length * BLOCK_SIZE * 2);
+    blocks.forEach((block, i) => content.set(this.#block(block), i * BLOCK_SIZE * 2));
+    return new Uint8Array(content.buffer);
+  }
+
+  // deno-lint-ignore require-await -- rejects where it cannot answer
+  async writeBlocks(blocks: readonly number[], content: Uint8Array): Promise<void> {
+    this.#checkAlive();
+    this.calls.writes++;
+    if (content.length !== blocks.length * SCRIPTED_BLOCK_BYTES) {
+      throw new RangeError(`Cannot write ${content.length} bytes to ${blocks.length} blocks`);
+    }
+    const words = new Uint32Array(content.slice().buffer);
+    blocks.forEach((block, i) => {
+      this.#block(block).set(words.subarray(i * BLOCK_SIZE * 2, (i + 1) * BLOCK_SIZE * 2));
+    });
+  }
+
+  // deno-lint-ignore require-await -- the contract is asynchronous
+  async dispose(): Promise<void> {
+    this.#disposed = true;
+  }
+
+  get disposed(): boolean {
+    return this.#disposed;
+  }
+
+  #block(block: number): Uint32Array {
+    return this.#kv.subarray(block * BLOCK_SIZE * 2, (block + 1) * BLOCK_SIZE * 2);
+  }
+
+  #slot({ blockTable }: SequenceInput, position: number): number {
+    const block = blockTable[Math.floor(position / BLOCK_SIZE)] as number;
+    return (block * BLOCK_SIZE + position % BLOCK_SIZE) * 2;
+  }
+
+  #run(input: SequenceInput): void {
+    const { tokens, position, output } = input;
+    for (let i = 0; i < tokens.length; i++) {
+      const token = tokens[i] as number, at = position + i;
+      const before = at === 0 ? 0 : this.#kv[this.#slot(input, at - 1) + 1] as number;
+      const slot = this.#slot(input, at);
+      this.#kv[slot] = token + 1;
+      this.#kv[slot + 1] = mix(mix(before, token + 1), at);
+      if (output === "all" || (output === "last" && i === tokens.length - 1)) {
+        this.#rows.push(this.#row(input, at));
+      }
+    }
+  }
+
+  /** Logits after position `last`, from everything that the table says came before. */
+  #row(input: SequenceInput, last: number): Float32Array {
+    let hash = 0, poisoned = false;
+    const { poison, shape } = this.#options;
+    for (let at = 0; at <= last; at++) {
+      const slot = this.#slot(input, at);
+      const stored = this.#kv[slot] as number;
+      if (stored === 0) {
+        throw new Error(`Cannot attend to position ${at}: its KV was never written`);
+      }
+      if (stored - 1 === poison) poisoned = true;
+      hash = mix(mix(hash, stored), this.#kv[slot + 1] as number);
+    }
+    const logits = new Float32Array(this.config.vocabularySize);
+    const spread = 1 + hash % 8;
+    for (let id = 0; id < logits.length; id++) {
+      logits[id] = poisoned ? NaN : spread * mix(hash, id + 1) / 2 ** 32;
+    }
+    if (shape !== undefined) {
+      const history = Array.from(
+        { length: last + 1 },
+        (_, at) => (this.#kv[this.#slot(input, at)] as number) - 1,
+      );
+      shape(logits, history);
+    }
+    return logits;
+  }
+
+  #stats(logits: Float32Array): LogitStats {
+    const sums = sumsOf(logits);
+    const { logZ, entropy, varentropy } = uncertaintyOf(sums);
+    const ids = Array.from(logits.keys())
+      .sort((a, b) => (logits[b] as number) - (logits[a] as number) || a - b)
+      .slice(0, this.limits.topK);
+    const ends = this.config.endTokens.map((id) => Math.exp((logits[id] as number) - logZ));
+    return {
+      max: sums.max,
+      logZ,
+      entropy,
+      varentropy,
+      endProbability: ends.reduce((sum, p) => sum + p, 0),
+      topIds: Uint32Array.from(ids),
+      topLogits: Float32Array.from(ids, (id) => logits[id] as number),
+    };
+  }
+
+  #checkAlive(): void {
+    if (this.#disposed) throw new BackendError("Cannot compute: disposed", { fatal: true });
+  }
+
+  /** The contract's limits, and that nobody writes where another one reads. */
+  #checkBatch(batch: readonly SequenceInput[]): void {
+    const { maxBatchTokens, maxOutputRows, contextLength, kvBlocks } = this.limits;
+    const writers = new Map<number, SequenceInput>();
+    let tokens = 0, rows = 0;
+    for (const input of batch) {
+      const count = input.tokens.length, end = input.position + count;
+      tokens += count;
+      rows += input.output === "none" ? 0 : input.output === "last" ? 1 : count;
+      if (count === 0) throw new RangeError("Cannot run a sequence without new tokens");
+      if (end > contextLength) throw new RangeError(`Cannot run position ${end - 1}`);
+      if (end > input.blockTable.length * BLOCK_SIZE) throw new RangeError("Block table too short");
+      for (let i = Math.floor(input.position / BLOCK_SIZE); i * BLOCK_SIZE < end; i++) {
+        const block = input.blockTable[i] as number;
+        if (writers.has(block)) throw new RangeError(`Two sequences write block ${block}`);
+        writers.set(block, input);
+      }
+    }
+    for (const input of batch) {
+      for (let i = 0; i < input.blockTable.length; i++) {
+        const block = input.blockTable[i] as number;
+        if (!(block >= 0 && block < kvBlocks)) throw new RangeError(`There is no block ${block}`);
+        if ((writers.get(block) ?? input) !== input) {
+          throw new RangeError(`Block ${block} is written while another sequence reads it`);
+        }
+      }
+    }
+    if (tokens > maxBatchTokens) throw new RangeError(`Cannot run ${tokens} tokens at once`);
+    if (rows > maxOutputRows) throw new RangeError(`Cannot output ${rows} rows at once`);
+  }
+}
+
+function scriptedConfig(vocabularySize: number, endTokens: readonly number[]): ModelConfig {
+  return {
+    architecture: "llama",
+    name: "scripted",
+    layers: 1,
+    hiddenSize: 8,
+    feedForwardSize: 8,
+    heads: 1,
+    kvHeads: 1,
+    headSize: 8,
+    vocabularySize,
+    contextLength: 4096,
+    rmsEpsilon: 1e-5,
+    rope: { base: 10000, dimensions: 8, scaling: { type: "none" } },
+    tiedOutput: true,
+    endTokens,
+  };
+}
+
+/** One round of a 32-bit integer hash. */
+function mix(hash: number, value: number): number {
+  let x = Math.imul(hash ^ value, 0x9e3779b1);
+  x = Math.imul(x ^ (x >>> 15), 0x85ebca77);
+  return (x ^ (x >>> 13)) >>> 0;
+}
