@@ -1,0 +1,220 @@
+/**
+ * The WASM backend: a Rust core that runs Llama-architecture models with SIMD over a paged KV cache.
+ * Calls compute synchronously in this thread; a host that must stay responsive runs it in a Worker.
+ */
+import { BLOCK_SIZE } from "../core/engine/backend.ts";
+import type {
+  AttentionStats,
+  Backend,
+  BackendInfo,
+  BackendLimits,
+  ForwardResult,
+  SequenceInput,
+} from "../core/engine/backend.ts";
+import { BackendError } from "../core/errors.ts";
+import type { ModelConfig } from "../core/model/config.ts";
+import type { ModelFiles } from "../core/model/tensors.ts";
+import { Kernel, type KvType } from "./kernel.ts";
+import { chooseVariant, compile, instantiate, type Variant } from "./loader.ts";
+import { outputRows, validateBatch, validateBlock } from "./validate.ts";
+import { loadWeights } from "./weights.ts";
+
+export interface WasmBackendOptions {
+  readonly files: ModelFiles;
+  /** Most positions a sequence may have; the model's own context length where left out. */
+  readonly contextLength?: number;
+  /** KV blocks of 16 tokens; where left out, four full contexts or 128 MiB, at least one context. */
+  readonly kvBlocks?: number;
+  /** `q8`, or `f32` as the exact reference of tests and evaluations. */
+  readonly kvType?: KvType;
+  /** Most new tokens a step; 256 where left out. */
+  readonly maxBatchTokens?: number;
+  /** Most output rows a step, whose logits stay readable; 64 where left out. */
+  readonly maxOutputRows?: number;
+  /** Most likely tokens that statistics list; 64 where left out. */
+  readonly topK?: number;
+  /** Threads that share the work, this one included; 1 where left out. */
+  readonly threads?: number;
+  readonly variant?: Variant | "auto";
+  /** Folder of the artifacts, for bundles that moved them; ends with a slash. */
+  readonly artifacts?: URL;
+  readonly onProgress?: (loaded: number, total: number) => void;
+}
+
+/** Bytes that the default number of KV blocks may take. */
+const DEFAULT_KV_BYTES = 128 * 2 ** 20;
+
+/**
+ * Loads a model into a WASM instance of its own.
+ *
+ * @throws {RangeError} An option is out of range, or the engine cannot run the variant.
+ * @throws {ModelError} The model's file cannot be read, or its weights do not fit.
+ * @throws {BackendError} The KV cache does not fit the memory.
+ */
+export async function createWasmBackend(options: WasmBackendOptions): Promise<Backend> {
+  const { files, kvType = "q8", threads = 1 } = options;
+  const limits = limitsOf(options);
+  const variant = chooseVariant(options.variant ?? "auto", threads);
+  const folder = options.artifacts ?? new URL("./lib/", import.meta.url);
+  const exports = await instantiate(await compile(variant, folder));
+  const kernel = new Kernel(exports, files.config);
+  await loadWeights(kernel, files, options.onProgress);
+  if (!kernel.finish({ ...limits, kvType, threads: 1 })) {
+    const message = `Cannot reserve ${limits.kvBlocks} KV blocks: out of WASM memory (4 GiB)`;
+    throw new BackendError(message, { fatal: true });
+  }
+  return new WasmBackend(files.config, limits, variant, kernel);
+}
+
+/** Bytes of a KV block over all layers, as the core lays it out. */
+function blockBytes({ layers, kvHeads, headSize }: ModelConfig, kvType: KvType): number {
+  const record = 2 * BLOCK_SIZE * (kvType === "q8" ? headSize + 4 : 4 * headSize);
+  return layers * kvHeads * record;
+}
+
+function limitsOf(options: WasmBackendOptions): BackendLimits {
+  const { config } = options.files;
+  const contextLength = options.contextLength ?? config.contextLength;
+  const contextBlocks = Math.ceil(contextLength / BLOCK_SIZE);
+  const affordable = Math.floor(DEFAULT_KV_BYTES / blockBytes(config, options.kvType ?? "q8"));
+  const limits = {
+    contextLength,
+    kvBlocks: options.kvBlocks ?? Math.max(contextBlocks, Math.min(4 * contextBlocks, affordable)),
+    maxBatchTokens: options.maxBatchTokens ?? 256,
+    maxOutputRows: options.maxOutputRows ?? 64,
+    topK: Math.min(options.topK ?? 64, config.vocabularySize),
+  };
+  for (const [name, value] of Object.entries({ ...limits, threads: options.threads ?? 1 })) {
+    if (!Number.isSafeInteger(value) || value < 1) {
+      throw new RangeError(`Cannot create backend: ${name} is ${value}, allowed is 1 or more`);
+    }
+  }
+  return limits;
+}
+
+class WasmBackend implements Backend {
+  readonly config: ModelConfig;
+  readonly limits: BackendLimits;
+  readonly #variant: Variant;
+  readonly #info: BackendInfo;
+  #kernel: Kernel | undefined;
+  /** Why `#kernel` is gone. */
+  #failure = "the backend was disposed";
+  /** Output rows of the latest step. */
+  #rows = 0;
+
+  constructor(config: ModelConfig, limits: BackendLimits, variant: Variant, kernel: Kernel) {
+    this.config = config;
+    this.limits = limits;
+    this.#variant = variant;
+    this.#kernel = kernel;
+    this.#info = {
+      kind: "wasm",
+      variant: this.#variant,
+      threads: 1,
+      weightBytes: kernel.weightBytes,
+      kvBytes: limits.kvBlocks * kernel.blockBytes,
+    };
+  }
+
+  describe(): BackendInfo {
+    return this.#info;
+  }
+
+  /** Runs `work` on the core; whatever it throws leaves the instance unusable. */
+  #run<T>(work: (kernel: Kernel) => T): T {
+    const kernel = this.#kernel;
+    if (kernel === undefined) throw new BackendError(this.#failure, { fatal: true });
+    try {
+      return work(kernel);
+    } catch (cause) {
+      this.#kernel = undefined;
+      this.#failure = `the WASM core failed: ${cause instanceof Error ? cause.message : cause}`;
+      throw new BackendError(this.#failure, { fatal: true }, { cause });
+    }
+  }
+
+  // deno-lint-ignore require-await -- the contract is asynchronous, errors must reject
+  async forward(batch: readonly SequenceInput[], signal?: AbortSignal): Promise<ForwardResult> {
+    signal?.throwIfAborted();
+    validateBatch(batch, this.limits, this.config.vocabularySize);
+    return this.#run((kernel) => {
+      this.#rows = 0;
+      kernel.forward(batch);
+      this.#rows = batch.reduce((sum, sequence) => sum + outputRows(sequence), 0);
+      return {
+        rows: Array.from({ length: this.#rows }, (_, row) => kernel.stats(row)),
+        attention: batch.map((sequence) => this.#attentionStats(sequence, kernel.blockBytes)),
+      };
+    });
+  }
+
+  #attentionStats(sequence: SequenceInput, blockBytes: number): AttentionStats {
+    const { layers, kvHeads } = this.config;
+    const reads = (count: number) => { // of the last `count` tokens, in one layer and KV head
+      let blocks = 0;
+      const end = sequence.position + sequence.tokens.length;
+      for (let tokens = end - count + 1; tokens <= end; tokens++) {
+        blocks += Math.ceil(tokens / BLOCK_SIZE);
+      }
+      return blocks;
+    };
+    // The last layer attends for output rows only.
+    const perHead = (layers - 1) * reads(sequence.tokens.length) + reads(outputRows(sequence));
+    const blocks = kvHeads * perHead;
+    const bytesRead = blocks * blockBytes / (layers * kvHeads);
+    return { blocksRead: blocks, blocksTotal: blocks, bytesRead, massDropped: 0 };
+  }
+
+  // deno-lint-ignore require-await -- as above
+  async logits(row: number): Promise<Float32Array> {
+    if (!Number.isInteger(row) || row < 0 || row >= this.#rows) {
+      throw new RangeError(`Cannot read logits: row is ${row}, the latest step has ${this.#rows}`);
+    }
+    return this.#run((kernel) => kernel.logits(row));
+  }
+
+  // deno-lint-ignore require-await -- as above
+  async copyBlocks(pairs: readonly (readonly [from: number, to: number])[]): Promise<void> {
+    for (const block of pairs.flat()) validateBlock(block, this.limits.kvBlocks, "copyBlocks");
+    this.#run((kernel) => {
+      for (const [from, to] of pairs) kernel.copyBlock(from, to);
+    });
+  }
+
+  // deno-lint-ignore require-await -- as above
+  async readBlocks(blocks: readonly number[]): Promise<Uint8Array> {
+    for (const block of blocks) validateBlock(block, this.limits.kvBlocks, "readBlocks");
+    return this.#run((kernel) => {
+      const size = kernel.blockBytes;
+      const content = new Uint8Array(blocks.length * size);
+      for (const [i, block] of blocks.entries()) {
+        kernel.readBlock(block, content.subarray(i * size, (i + 1) * size));
+      }
+      return content;
+    });
+  }
+
+  // deno-lint-ignore require-await -- as above
+  async writeBlocks(blocks: readonly number[], content: Uint8Array): Promise<void> {
+    for (const block of blocks) validateBlock(block, this.limits.kvBlocks, "writeBlocks");
+    const size = this.#info.kvBytes / this.limits.kvBlocks;
+    if (content.length !== blocks.length * size) {
+      const expected = blocks.length * size;
+      throw new RangeError(
+        `Cannot write KV blocks: content has ${content.length} bytes, expected are ${expected}`,
+      );
+    }
+    this.#run((kernel) => {
+      for (const [i, block] of blocks.entries()) {
+        kernel.writeBlock(block, content.subarray(i * size, (i + 1) * size));
+      }
+    });
+  }
+
+  // deno-lint-ignore require-await -- as above
+  async dispose(): Promise<void> {
+    this.#kernel = undefined;
+    this.#rows = 0;
+  }
+}

@@ -1,0 +1,181 @@
+/**
+ * The core of one WASM instance, with typed views of its memory. Views are made anew when the memory
+ * has grown; pointers beyond 2 GiB come back negative and are made unsigned.
+ */
+import type { ModelConfig } from "../core/model/config.ts";
+import type { LogitStats, SequenceInput } from "../core/engine/backend.ts";
+import type { KernelExports } from "./loader.ts";
+
+/** How keys and values are stored: integers with scales, or exact floats for reference. */
+export type KvType = "q8" | "f32";
+
+export interface KernelSizes {
+  readonly kvType: KvType;
+  readonly kvBlocks: number;
+  readonly maxBatchTokens: number;
+  readonly maxOutputRows: number;
+  readonly topK: number;
+  readonly threads: number;
+}
+
+const OUTPUT_MODES = { none: 0, last: 1, all: 2 } as const;
+/** Numbers of `Stats` in the core. */
+const STATS = 5;
+
+export class Kernel {
+  readonly #exports: KernelExports;
+  readonly #core: number;
+  readonly #vocabulary: number;
+  #topK = 0;
+  #buffer: ArrayBufferLike;
+  #bytes: Uint8Array<ArrayBufferLike>;
+  #words: Uint32Array<ArrayBufferLike>;
+  #floats: Float32Array<ArrayBufferLike>;
+  #doubles: Float64Array<ArrayBufferLike>;
+
+  constructor(exports: KernelExports, config: ModelConfig) {
+    this.#exports = exports;
+    this.#vocabulary = config.vocabularySize;
+    this.#core = exports.core_new(
+      config.layers,
+      config.hiddenSize,
+      config.feedForwardSize,
+      config.heads,
+      config.kvHeads,
+      config.headSize,
+      config.vocabularySize,
+      config.rmsEpsilon,
+    );
+    this.#buffer = exports.memory.buffer;
+    this.#bytes = new Uint8Array(this.#buffer);
+    this.#words = new Uint32Array(this.#buffer);
+    this.#floats = new Float32Array(this.#buffer);
+    this.#doubles = new Float64Array(this.#buffer);
+    this.#setRope(config);
+    for (const id of config.endTokens) exports.core_add_end_token(this.#core, id);
+  }
+
+  #setRope({ rope: { base, dimensions, scaling } }: ModelConfig): void {
+    const kind = { none: 0, linear: 1, yarn: 2 }[scaling.type];
+    const factor = scaling.type === "none" ? 1 : scaling.factor;
+    const yarn = scaling.type === "yarn"
+      ? scaling
+      : { originalContext: 1, attentionFactor: 1, betaFast: 1, betaSlow: 1 };
+    this.#exports.core_set_rope(
+      this.#core,
+      base,
+      dimensions,
+      kind,
+      factor,
+      yarn.originalContext,
+      yarn.attentionFactor,
+      yarn.betaFast,
+      yarn.betaSlow,
+    );
+  }
+
+  /** Makes the views valid after any call that may have grown the memory. */
+  #refresh(): void {
+    const { buffer } = this.#exports.memory;
+    if (buffer === this.#buffer && buffer.byteLength === this.#bytes.length) return;
+    this.#buffer = buffer;
+    this.#bytes = new Uint8Array(buffer);
+    this.#words = new Uint32Array(buffer);
+    this.#floats = new Float32Array(buffer);
+    this.#doubles = new Float64Array(buffer);
+  }
+
+  /** False when the memory is exhausted. */
+  beginTensor(slot: number, layer: number, format: number, rows: number, columns: number): boolean {
+    return this.#exports.core_begin_tensor(this.#core, slot, layer, format, rows, columns) !== 0;
+  }
+
+  /** Repacks whole rows, as they lie in the file, from row `first` on. */
+  loadRows(first: number, rows: Uint8Array): void {
+    const pointer = this.#exports.core_staging(this.#core, rows.length) >>> 0;
+    this.#refresh();
+    this.#bytes.set(rows, pointer);
+    this.#exports.core_load_rows(this.#core, first, rows.length);
+  }
+
+  /** Reserves cache and scratch; false when the memory is exhausted. */
+  finish(sizes: KernelSizes): boolean {
+    this.#topK = sizes.topK;
+    return this.#exports.core_finish(
+      this.#core,
+      sizes.kvType === "f32" ? 1 : 0,
+      sizes.kvBlocks,
+      sizes.maxBatchTokens,
+      sizes.maxOutputRows,
+      sizes.topK,
+      sizes.threads,
+    ) !== 0;
+  }
+
+  forward(batch: readonly SequenceInput[]): void {
+    let words = 0;
+    for (const { tokens, blockTable } of batch) words += 4 + tokens.length + blockTable.length;
+    const pointer = this.#exports.core_input(this.#core, words) >>> 0;
+    this.#refresh();
+    let at = pointer / 4;
+    for (const { tokens, position, output, blockTable } of batch) {
+      this.#words[at] = tokens.length;
+      this.#words[at + 1] = position;
+      this.#words[at + 2] = OUTPUT_MODES[output];
+      this.#words[at + 3] = blockTable.length;
+      this.#words.set(tokens, at + 4);
+      this.#words.set(blockTable, at + 4 + tokens.length);
+      at += 4 + tokens.length + blockTable.length;
+    }
+    this.#exports.core_forward(this.#core, batch.length);
+    this.#refresh();
+  }
+
+  /** Statistics of an output row of the latest `forward`. */
+  stats(row: number): LogitStats {
+    const at = (this.#exports.core_stats_pointer(this.#core) >>> 0) / 8 + row * STATS;
+    const ids = (this.#exports.core_top_ids_pointer(this.#core) >>> 0) / 4 + row * this.#topK;
+    const best = (this.#exports.core_top_logits_pointer(this.#core) >>> 0) / 4 + row * this.#topK;
+    return {
+      max: this.#doubles[at] ?? NaN,
+      logZ: this.#doubles[at + 1] ?? NaN,
+      entropy: this.#doubles[at + 2] ?? NaN,
+      varentropy: this.#doubles[at + 3] ?? NaN,
+      endProbability: this.#doubles[at + 4] ?? NaN,
+      topIds: new Uint32Array(this.#words.subarray(ids, ids + this.#topK)),
+      topLogits: new Float32Array(this.#floats.subarray(best, best + this.#topK)),
+    };
+  }
+
+  /** A copy of an output row's logits. */
+  logits(row: number): Float32Array {
+    const at = (this.#exports.core_logits_pointer(this.#core, row) >>> 0) / 4;
+    return new Float32Array(this.#floats.subarray(at, at + this.#vocabulary));
+  }
+
+  copyBlock(from: number, to: number): void {
+    this.#exports.core_copy_block(this.#core, from, to);
+  }
+
+  /** Copies a block's content, of all layers, into `target`. */
+  readBlock(block: number, target: Uint8Array): void {
+    const pointer = this.#exports.core_read_block(this.#core, block) >>> 0;
+    this.#refresh();
+    target.set(this.#bytes.subarray(pointer, pointer + target.length));
+  }
+
+  writeBlock(block: number, content: Uint8Array): void {
+    const pointer = this.#exports.core_staging(this.#core, content.length) >>> 0;
+    this.#refresh();
+    this.#bytes.set(content, pointer);
+    this.#exports.core_write_block(this.#core, block);
+  }
+
+  get blockBytes(): number {
+    return this.#exports.core_block_bytes(this.#core) >>> 0;
+  }
+
+  get weightBytes(): number {
+    return this.#exports.core_weight_bytes(this.#core) >>> 0;
+  }
+}

@@ -1,0 +1,113 @@
+//! Activations as the kernels read them: int8 with a scale for each 32, packed so that one tile of
+//! tokens lies together. Tile i holds tokens `TILE * i ..`, its width n is what is left, at most
+//! `TILE`. For each block of 32 columns it holds, in this order:
+//!
+//! ```text
+//! values    [8 groups][n tokens][4 columns]   int8 (int16 for plain SIMD128)
+//! scale     [n] f32      max |x| / 127
+//! sum       [n] f32      scale * sum of the values
+//! offset    [n] i32      128 * sum of the values
+//! half sums [2][n] f32   scale * sum of the first and of the last 16 values
+//! ```
+
+use crate::isa::Isa;
+use core::arch::wasm32::*;
+use core::ops::Range;
+
+/// Most tokens of a tile.
+pub const TILE: usize = 8;
+/// Magnitudes below this are taken as zero: their reciprocal would not be finite.
+pub const TINY: f32 = 1e-30;
+
+pub const fn block_bytes<I: Isa>() -> usize {
+    32 * I::VALUE_BYTES + 20
+}
+
+/// Where the quantised activations of a batch lie, and the floats that they came from.
+#[derive(Clone, Copy)]
+pub struct Activations {
+    pub tokens: usize,
+    pub columns: usize,
+    /// [tokens][columns]
+    pub floats: *const f32,
+    pub packed: *mut u8,
+}
+
+unsafe impl Send for Activations {}
+unsafe impl Sync for Activations {}
+
+impl Activations {
+    pub fn tiles(&self) -> usize {
+        self.tokens.div_ceil(TILE)
+    }
+
+    /// Tokens of tile `tile`.
+    pub fn width(&self, tile: usize) -> usize {
+        (self.tokens - tile * TILE).min(TILE)
+    }
+
+    /// Tokens of these tiles.
+    pub fn tokens_of(&self, tiles: Range<usize>) -> Range<usize> {
+        tiles.start * TILE..(tiles.end * TILE).min(self.tokens)
+    }
+
+    pub fn tile<I: Isa>(&self, tile: usize) -> *mut u8 {
+        unsafe { self.packed.add(tile * TILE * (self.columns / 32) * block_bytes::<I>()) }
+    }
+
+    /// Quantises the tokens of these tiles.
+    pub unsafe fn quantize<I: Isa>(&self, tiles: Range<usize>) {
+        for tile in tiles {
+            let width = self.width(tile);
+            for token in 0..width {
+                let x = unsafe { self.floats.add((tile * TILE + token) * self.columns) };
+                for block in 0..self.columns / 32 {
+                    unsafe {
+                        let to = self.tile::<I>(tile).add(block * width * block_bytes::<I>());
+                        quantize_block::<I>(x.add(32 * block), to, token, width);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn quantize_block<I: Isa>(x: *const f32, to: *mut u8, token: usize, width: usize) {
+    unsafe {
+        let x: [v128; 8] = core::array::from_fn(|i| v128_load(x.add(4 * i).cast()));
+        let peak = max_lane(x.iter().fold(f32x4_splat(0.0), |m, &x| f32x4_pmax(m, f32x4_abs(x))));
+        let (scale, inverse) = if peak < TINY { (0.0, 0.0) } else { (peak / 127.0, 127.0 / peak) };
+        let q = x.map(|x| i32x4_trunc_sat_f32x4(f32x4_nearest(f32x4_mul(x, f32x4_splat(inverse)))));
+
+        let mut values = [0u8; 64];
+        I::store_values(values.as_mut_ptr(), [q[0], q[1], q[2], q[3]]);
+        I::store_values(values.as_mut_ptr().add(16 * I::VALUE_BYTES), [q[4], q[5], q[6], q[7]]);
+        let bytes = 4 * I::VALUE_BYTES;
+        for group in 0..8 {
+            let target = to.add((group * width + token) * bytes);
+            core::ptr::copy_nonoverlapping(values.as_ptr().add(group * bytes), target, bytes);
+        }
+
+        let low = sum_lanes(i32x4_add(i32x4_add(q[0], q[1]), i32x4_add(q[2], q[3])));
+        let high = sum_lanes(i32x4_add(i32x4_add(q[4], q[5]), i32x4_add(q[6], q[7])));
+        let tail = to.add(32 * width * I::VALUE_BYTES).cast::<f32>();
+        *tail.add(token) = scale;
+        *tail.add(width + token) = scale * (low + high) as f32;
+        *tail.add(2 * width + token).cast::<i32>() = 128 * (low + high);
+        *tail.add(3 * width + token) = scale * low as f32;
+        *tail.add(4 * width + token) = scale * high as f32;
+    }
+}
+
+#[inline(always)]
+pub fn max_lane(v: v128) -> f32 {
+    let v = f32x4_pmax(v, i32x4_shuffle::<2, 3, 0, 1>(v, v));
+    f32x4_extract_lane::<0>(f32x4_pmax(v, i32x4_shuffle::<1, 0, 3, 2>(v, v)))
+}
+
+#[inline(always)]
+pub fn sum_lanes(v: v128) -> i32 {
+    let v = i32x4_add(v, i32x4_shuffle::<2, 3, 0, 1>(v, v));
+    i32x4_extract_lane::<0>(i32x4_add(v, i32x4_shuffle::<1, 0, 3, 2>(v, v)))
+}

@@ -1,0 +1,215 @@
+//! The exported interface. Order of calls: `new Core`, `set_rope`, for each tensor `begin_tensor` and
+//! `load_rows`, `finish`, then `forward` as often as wanted. Pointers are byte offsets into the memory.
+
+use crate::Native;
+use crate::batch::Batch;
+use crate::cache::{Cache, KvType};
+use crate::formats::Format;
+use crate::model::Model;
+use crate::pool::Pool;
+use crate::rope::{Rope, Scaling};
+use crate::scratch::Scratch;
+use crate::weights::{Shape, Slot, Weights};
+use core::marker::PhantomData;
+use wasm_bindgen::prelude::wasm_bindgen;
+
+struct Loading {
+    slot: Slot,
+    layer: usize,
+    format: Format,
+}
+
+#[wasm_bindgen]
+pub struct Core {
+    shape: Shape,
+    rope: (f64, usize, Scaling),
+    weights: Option<Weights>,
+    loading: Option<Loading>,
+    staging: Vec<u8>,
+    input: Vec<u32>,
+    end_tokens: Vec<u32>,
+    model: Option<Model<Native>>,
+}
+
+#[wasm_bindgen]
+impl Core {
+    #[wasm_bindgen(constructor)]
+    #[allow(clippy::too_many_arguments)]
+    pub fn new(
+        layers: usize,
+        hidden: usize,
+        feed_forward: usize,
+        heads: usize,
+        kv_heads: usize,
+        head_size: usize,
+        vocabulary: usize,
+        epsilon: f32,
+    ) -> Core {
+        let shape =
+            Shape { layers, hidden, feed_forward, heads, kv_heads, head_size, vocabulary, epsilon };
+        Core {
+            shape,
+            rope: (10000.0, head_size, Scaling::None),
+            weights: Some(Weights::new(layers)),
+            loading: None,
+            staging: Vec::new(),
+            input: Vec::new(),
+            end_tokens: Vec::new(),
+            model: None,
+        }
+    }
+
+    /// `kind`: 0 none, 1 linear, 2 YaRN.
+    #[allow(clippy::too_many_arguments)]
+    pub fn set_rope(
+        &mut self,
+        base: f64,
+        dimensions: usize,
+        kind: u32,
+        factor: f64,
+        original_context: f64,
+        attention: f64,
+        beta_fast: f64,
+        beta_slow: f64,
+    ) {
+        let scaling = match kind {
+            0 => Scaling::None,
+            1 => Scaling::Linear(factor),
+            _ => Scaling::Yarn { factor, original_context, attention, beta_fast, beta_slow },
+        };
+        self.rope = (base, dimensions, scaling);
+    }
+
+    pub fn add_end_token(&mut self, id: u32) {
+        self.end_tokens.push(id);
+    }
+
+    /// Where the host puts the file's bytes before `load_rows`.
+    pub fn staging(&mut self, bytes: usize) -> *mut u8 {
+        self.staging.resize(bytes, 0);
+        self.staging.as_mut_ptr()
+    }
+
+    /// False when memory is exhausted. Slots are those of `weights::Slot`, formats GGUF's ids.
+    pub fn begin_tensor(
+        &mut self,
+        slot: u32,
+        layer: usize,
+        format: u32,
+        rows: usize,
+        columns: usize,
+    ) -> bool {
+        let slot = Slot::from_id(slot).expect("a known slot");
+        let format = Format::from_id(format).expect("a known format");
+        self.loading = Some(Loading { slot, layer, format });
+        self.weights_mut().begin(slot, layer, format, rows, columns)
+    }
+
+    /// Repacks `bytes` bytes of the staging area, whole rows from row `first` on.
+    pub fn load_rows(&mut self, first: usize, bytes: usize) {
+        let Loading { slot, layer, format } = *self.loading.as_ref().expect("a tensor was begun");
+        let staging = core::mem::take(&mut self.staging);
+        self.weights_mut().load::<Native>(slot, layer, format, first, &staging[..bytes]);
+        self.staging = staging;
+    }
+
+    /// Reserves cache and scratch; false when memory is exhausted. `kv_type`: 0 q8, 1 f32.
+    pub fn finish(
+        &mut self,
+        kv_type: u32,
+        kv_blocks: usize,
+        tokens: usize,
+        output_rows: usize,
+        top_k: usize,
+        threads: usize,
+    ) -> bool {
+        self.staging = Vec::new();
+        let (shape, weights) = (self.shape, self.weights.take().expect("finish is called once"));
+        let kind = if kv_type == 1 { KvType::F32 } else { KvType::Q8 };
+        let (base, dimensions, scaling) = self.rope;
+        let rope = Rope::new(base, dimensions, scaling, weights.vector(Slot::RopeDivisors, 0));
+        let cache = Cache::new(kind, kv_blocks, shape.layers, shape.kv_heads, shape.head_size);
+        let scratch = Scratch::new::<Native>(&shape, dimensions, tokens, output_rows, top_k);
+        let (Some(cache), Some(scratch)) = (cache, scratch) else {
+            return false;
+        };
+        self.model = Some(Model {
+            shape,
+            weights,
+            rope,
+            cache,
+            scratch,
+            pool: Pool::new(threads),
+            end_tokens: core::mem::take(&mut self.end_tokens),
+            isa: PhantomData,
+        });
+        true
+    }
+
+    /// Where the host writes a batch of this many words.
+    pub fn input(&mut self, words: usize) -> *mut u32 {
+        if self.input.len() < words {
+            self.input.resize(words, 0);
+        }
+        self.input.as_mut_ptr()
+    }
+
+    pub fn forward(&mut self, sequences: usize) {
+        let batch = Batch::parse(&self.input, sequences);
+        self.model.as_mut().expect("finish was called").forward(&batch);
+    }
+
+    /// [rows][5] f64: max, log Z, entropy, varentropy, end probability.
+    pub fn stats_pointer(&self) -> *const f32 {
+        self.model().scratch.stats.data
+    }
+
+    /// [rows][top k] u32
+    pub fn top_ids_pointer(&self) -> *const f32 {
+        self.model().scratch.top_ids.data
+    }
+
+    /// [rows][top k] f32
+    pub fn top_logits_pointer(&self) -> *const f32 {
+        self.model().scratch.top_logits.data
+    }
+
+    /// [vocabulary] f32
+    pub fn logits_pointer(&self, row: usize) -> *const f32 {
+        let logits = &self.model().scratch.logits;
+        unsafe { logits.data.add(row * logits.width) }
+    }
+
+    pub fn copy_block(&self, from: usize, to: usize) {
+        self.model().cache.copy_block(from, to);
+    }
+
+    /// Gathers a block's content in the staging area.
+    pub fn read_block(&mut self, block: usize) -> *const u8 {
+        let out = self.staging(self.block_bytes());
+        unsafe { self.model().cache.read_block(block, out) };
+        out
+    }
+
+    /// Puts the staging area's content back in a block.
+    pub fn write_block(&self, block: usize) {
+        unsafe { self.model().cache.write_block(block, self.staging.as_ptr()) };
+    }
+
+    /// Bytes of a block over all layers.
+    pub fn block_bytes(&self) -> usize {
+        self.model().cache.block_bytes()
+    }
+
+    pub fn weight_bytes(&self) -> usize {
+        self.model().weights.bytes()
+    }
+
+    fn model(&self) -> &Model<Native> {
+        self.model.as_ref().expect("finish was called")
+    }
+
+    fn weights_mut(&mut self) -> &mut Weights {
+        self.weights.as_mut().expect("finish was not called yet")
+    }
+}

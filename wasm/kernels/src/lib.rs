@@ -1,0 +1,32 @@
+//! Llama-architecture inference for WebAssembly: repacked integer kernels, a paged KV cache, exact
+//! statistics of the logits. `Core` is the whole interface; it takes and gives numbers only, so that
+//! a host can instantiate the module with its own memory as often as it likes. The host validates.
+
+mod activations;
+mod attention_f32;
+mod attention_q8;
+mod batch;
+mod buffer;
+mod cache;
+mod core_api;
+mod formats;
+mod isa;
+mod math;
+mod matmul;
+mod matrix;
+mod memory;
+mod model;
+mod pool;
+#[cfg(target_feature = "relaxed-simd")]
+mod relaxed;
+mod rope;
+mod scratch;
+#[cfg(not(target_feature = "relaxed-simd"))]
+mod simd128;
+mod stats;
+mod weights;
+
+#[cfg(target_feature = "relaxed-simd")]
+type Native = relaxed::Relaxed;
+#[cfg(not(target_feature = "relaxed-simd"))]
+type Native = simd128::Simd128;

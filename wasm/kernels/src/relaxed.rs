@@ -1,0 +1,71 @@
+//! Relaxed SIMD: `relaxed_dot_i8x16_i7x16` multiplies 16 bytes at once and is exact as long as its
+//! second operand stays in 0 ..= 127.
+
+use crate::isa::Isa;
+use core::arch::wasm32::*;
+
+pub struct Relaxed;
+
+impl Isa for Relaxed {
+    const VALUE_BYTES: usize = 1;
+    type Splat = v128;
+    type Narrow = v128;
+
+    #[inline(always)]
+    unsafe fn store_lane(at: *mut u8, lane: usize, bytes: [u8; 4]) {
+        unsafe { *at.cast::<[u8; 4]>().add(lane) = bytes };
+    }
+
+    #[inline(always)]
+    unsafe fn load_lane(at: *const u8, lane: usize) -> [u8; 4] {
+        unsafe { *at.cast::<[u8; 4]>().add(lane) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_value(at: *mut u8, value: i8) {
+        unsafe { *at = value as u8 };
+    }
+
+    #[inline(always)]
+    unsafe fn store_values(at: *mut u8, [a, b, c, d]: [v128; 4]) {
+        let bytes = i8x16_narrow_i16x8(i16x8_narrow_i32x4(a, b), i16x8_narrow_i32x4(c, d));
+        unsafe { v128_store(at.cast(), bytes) };
+    }
+
+    #[inline(always)]
+    unsafe fn splat(at: *const u8) -> v128 {
+        unsafe { v128_load32_splat(at.cast()) }
+    }
+
+    #[inline(always)]
+    fn narrow_zero() -> v128 {
+        i16x8_splat(0)
+    }
+
+    /// A pair sum is at most 2 * 15 * 127 = 3810, so eight of them fit 16 bits. One addition fewer
+    /// than summing in 32 bits wherever the 32-bit dot is not one instruction.
+    #[inline(always)]
+    fn narrow_dot(sum: v128, w: v128, a: v128) -> v128 {
+        i16x8_add(sum, i16x8_relaxed_dot_i8x16_i7x16(a, w))
+    }
+
+    #[inline(always)]
+    fn widen(sum: v128) -> v128 {
+        i32x4_dot_i16x8(sum, i16x8_splat(1))
+    }
+
+    #[inline(always)]
+    fn widen_bytes(low: v128, high: v128) -> v128 {
+        i32x4_add(i32x4_dot_i16x8(low, i16x8_splat(1)), i32x4_dot_i16x8(high, i16x8_splat(16)))
+    }
+
+    #[inline(always)]
+    fn dot_unsigned(sum: v128, w: v128, a: v128) -> v128 {
+        i32x4_relaxed_dot_i8x16_i7x16_add(a, w, sum)
+    }
+
+    #[inline(always)]
+    fn dot_signed(sum: v128, w: v128, a: v128) -> v128 {
+        i32x4_relaxed_dot_i8x16_i7x16_add(w, a, sum)
+    }
+}

@@ -1,0 +1,76 @@
+//! Everything a step writes besides the KV cache, reserved once for the largest step.
+
+use crate::activations::{TILE, block_bytes};
+use crate::buffer::Buffer;
+use crate::isa::Isa;
+use crate::memory::reserve;
+use crate::stats::Stats;
+use crate::weights::Shape;
+
+pub struct Scratch {
+    /// The residual stream, [tokens][hidden].
+    pub hidden: Buffer,
+    pub normed: Buffer,
+    /// (cos, sin) of each rotated pair, [tokens][rope dimensions].
+    pub angles: Buffer,
+    /// [tokens][heads * head size]
+    pub query: Buffer,
+    /// [tokens][KV heads * head size]
+    pub key: Buffer,
+    pub value: Buffer,
+    /// [tokens][heads * head size]
+    pub attended: Buffer,
+    /// [tokens][feed forward]
+    pub gate: Buffer,
+    pub up: Buffer,
+    /// The quantised input of the next product.
+    pub packed: *mut u8,
+    /// [output rows][vocabulary, up to a multiple of 4]
+    pub logits: Buffer,
+    /// [output rows] of `Stats`
+    pub stats: Buffer,
+    /// [output rows][top k], u32 in f32's place
+    pub top_ids: Buffer,
+    pub top_logits: Buffer,
+}
+
+unsafe impl Send for Scratch {}
+unsafe impl Sync for Scratch {}
+
+impl Scratch {
+    /// Reserves room; `None` when memory is exhausted.
+    pub fn new<I: Isa>(
+        shape: &Shape,
+        rope_dimensions: usize,
+        tokens: usize,
+        output_rows: usize,
+        top_k: usize,
+    ) -> Option<Scratch> {
+        // A product writes whole bands of four rows.
+        let padded = |rows: usize| rows.next_multiple_of(4);
+        let query = shape.heads * shape.head_size;
+        let kv = shape.kv_heads * shape.head_size;
+        let widest = shape.hidden.max(shape.feed_forward).max(query);
+        let packed_bytes = tokens.next_multiple_of(TILE) * widest.div_ceil(32) * block_bytes::<I>();
+        let packed = reserve(packed_bytes);
+        if packed.is_null() {
+            return None;
+        }
+        Some(Scratch {
+            hidden: Buffer::new(tokens, shape.hidden)?,
+            normed: Buffer::new(tokens, shape.hidden)?,
+            angles: Buffer::new(tokens, rope_dimensions)?,
+            query: Buffer::new(tokens, query)?,
+            key: Buffer::new(tokens, kv)?,
+            value: Buffer::new(tokens, kv)?,
+            attended: Buffer::new(tokens, query)?,
+            gate: Buffer::new(tokens, shape.feed_forward)?,
+            up: Buffer::new(tokens, shape.feed_forward)?,
+            packed,
+            logits: Buffer::new(output_rows, padded(shape.vocabulary))?,
+            stats: Buffer::new(output_rows, size_of::<Stats>() / 4)?,
+            top_ids: Buffer::new(output_rows, top_k)?,
+            top_logits: Buffer::new(output_rows, top_k)?,
+        })
+    }
+}

@@ -1,0 +1,79 @@
+//! Plain SIMD128: bytes are widened to 16 bits and multiplied in pairs by `i32x4_dot_i16x8`. The two
+//! halves of a vector hold the first and the second pair of each lane, activations lie as 16 bits.
+
+use crate::isa::Isa;
+use core::arch::wasm32::*;
+
+pub struct Simd128;
+
+impl Isa for Simd128 {
+    const VALUE_BYTES: usize = 2;
+    type Splat = (v128, v128);
+    type Narrow = v128;
+
+    #[inline(always)]
+    unsafe fn store_lane(at: *mut u8, lane: usize, [a, b, c, d]: [u8; 4]) {
+        let pairs = at.cast::<[u8; 2]>();
+        unsafe {
+            *pairs.add(lane) = [a, b];
+            *pairs.add(4 + lane) = [c, d];
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn load_lane(at: *const u8, lane: usize) -> [u8; 4] {
+        let pairs = at.cast::<[u8; 2]>();
+        let ([a, b], [c, d]) = unsafe { (*pairs.add(lane), *pairs.add(4 + lane)) };
+        [a, b, c, d]
+    }
+
+    #[inline(always)]
+    unsafe fn store_value(at: *mut u8, value: i8) {
+        unsafe { *at.cast::<i16>() = value as i16 };
+    }
+
+    #[inline(always)]
+    unsafe fn store_values(at: *mut u8, [a, b, c, d]: [v128; 4]) {
+        unsafe {
+            v128_store(at.cast(), i16x8_narrow_i32x4(a, b));
+            v128_store(at.add(16).cast(), i16x8_narrow_i32x4(c, d));
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn splat(at: *const u8) -> (v128, v128) {
+        unsafe { (v128_load32_splat(at.cast()), v128_load32_splat(at.add(4).cast())) }
+    }
+
+    #[inline(always)]
+    fn narrow_zero() -> v128 {
+        i32x4_splat(0)
+    }
+
+    #[inline(always)]
+    fn narrow_dot(sum: v128, w: v128, a: (v128, v128)) -> v128 {
+        Self::dot_unsigned(sum, w, a)
+    }
+
+    #[inline(always)]
+    fn widen(sum: v128) -> v128 {
+        sum
+    }
+
+    #[inline(always)]
+    fn widen_bytes(low: v128, high: v128) -> v128 {
+        i32x4_add(low, i32x4_shl(high, 4))
+    }
+
+    #[inline(always)]
+    fn dot_unsigned(sum: v128, w: v128, (first, second): (v128, v128)) -> v128 {
+        let sum = i32x4_add(sum, i32x4_dot_i16x8(u16x8_extend_low_u8x16(w), first));
+        i32x4_add(sum, i32x4_dot_i16x8(u16x8_extend_high_u8x16(w), second))
+    }
+
+    #[inline(always)]
+    fn dot_signed(sum: v128, w: v128, (first, second): (v128, v128)) -> v128 {
+        let sum = i32x4_add(sum, i32x4_dot_i16x8(i16x8_extend_low_i8x16(w), first));
+        i32x4_add(sum, i32x4_dot_i16x8(i16x8_extend_high_i8x16(w), second))
+    }
+}

@@ -1,0 +1,136 @@
+//! Exact statistics of a row of logits: maximum, log Z, entropy and variance of the surprisal, the
+//! mass of given tokens, and the most likely ids.
+//!
+//! With d = z - max over the row: Z = sum e^d, A = sum d e^d, B = sum d^2 e^d give
+//! H = log Z - A / Z and V = B / Z - (A / Z)^2. A second pass over 200 KB that lie in the cache costs
+//! less than shifting the sums at every new maximum.
+
+use crate::math;
+use core::arch::wasm32::*;
+
+#[derive(Clone, Copy, Default)]
+#[repr(C)]
+pub struct Stats {
+    pub max: f64,
+    pub log_z: f64,
+    pub entropy: f64,
+    pub varentropy: f64,
+    pub end_probability: f64,
+}
+
+/// Vectors whose terms are summed in f32 before they join the f64 totals.
+const RUN: usize = 64;
+
+/// Statistics of `logits`; the best `ids.len()` tokens go to `ids` and `best`, best first, ties by id.
+/// A NaN or +Infinity, or nothing but -Infinity, leaves `log_z` not finite.
+pub fn statistics(logits: &[f32], end_tokens: &[u32], ids: &mut [u32], best: &mut [f32]) -> Stats {
+    let max = logits.iter().fold(f32::NEG_INFINITY, |m, &z| if m < z { z } else { m });
+    let mut totals = [0.0f64; 3];
+    let vectors = logits.len() / 4;
+    for first in (0..vectors).step_by(RUN) {
+        let mut sums = [f32x4_splat(0.0); 3];
+        for i in first..(first + RUN).min(vectors) {
+            add_terms(unsafe { math::load(logits, 4 * i) }, max, &mut sums);
+        }
+        add_totals(&mut totals, &sums);
+    }
+    for &z in &logits[4 * vectors..] {
+        let mut sums = [f32x4_splat(0.0); 3];
+        let minus = f32::NEG_INFINITY;
+        add_terms(f32x4(z, minus, minus, minus), max, &mut sums);
+        add_totals(&mut totals, &sums);
+    }
+    top(logits, ids, best);
+
+    let [z, a, b] = totals;
+    let log_z = max as f64 + z.ln();
+    let mean = a / z;
+    let end = end_tokens.iter().map(|&id| (logits[id as usize] as f64 - log_z).exp()).sum();
+    Stats {
+        max: max as f64,
+        log_z,
+        entropy: (z.ln() - mean).max(0.0),
+        varentropy: (b / z - mean * mean).max(0.0),
+        end_probability: end,
+    }
+}
+
+#[inline(always)]
+fn add_terms(z: v128, max: f32, sums: &mut [v128; 3]) {
+    // The bound keeps -Infinity out of the products: its terms are 0, not NaN.
+    let d = f32x4_pmax(f32x4_sub(z, f32x4_splat(max)), f32x4_splat(-1e6));
+    let e = math::exp(d);
+    let de = f32x4_mul(d, e);
+    sums[0] = f32x4_add(sums[0], e);
+    sums[1] = f32x4_add(sums[1], de);
+    sums[2] = f32x4_add(sums[2], f32x4_mul(d, de));
+}
+
+fn add_totals(totals: &mut [f64; 3], sums: &[v128; 3]) {
+    for (total, &sum) in totals.iter_mut().zip(sums) {
+        let (low, high) = (f64x2_promote_low_f32x4(sum), i32x4_shuffle::<2, 3, 2, 3>(sum, sum));
+        let sum = f64x2_add(low, f64x2_promote_low_f32x4(high));
+        *total += f64x2_extract_lane::<0>(sum) + f64x2_extract_lane::<1>(sum);
+    }
+}
+
+/// A candidate is better with a higher logit, then with a lower id.
+fn better(a: (f32, u32), b: (f32, u32)) -> bool {
+    a.0 > b.0 || (a.0 == b.0 && a.1 < b.1)
+}
+
+/// The best candidates by a heap whose root is the worst of them; most logits fail its threshold.
+fn top(logits: &[f32], ids: &mut [u32], best: &mut [f32]) {
+    let k = ids.len();
+    let mut heap: Vec<(f32, u32)> = Vec::with_capacity(k);
+    let mut id = 0;
+    while id < logits.len() {
+        if heap.len() == k && id + 4 <= logits.len() {
+            let above = f32x4_gt(unsafe { math::load(logits, id) }, f32x4_splat(heap[0].0));
+            if !v128_any_true(above) {
+                id += 4;
+                continue;
+            }
+        }
+        let end = if heap.len() == k { (id + 4).min(logits.len()) } else { id + 1 };
+        for id in id..end {
+            offer(&mut heap, k, (logits[id], id as u32));
+        }
+        id = end;
+    }
+    heap.sort_unstable_by(|&a, &b| {
+        if better(a, b) { core::cmp::Ordering::Less } else { core::cmp::Ordering::Greater }
+    });
+    heap.resize(k, (f32::NEG_INFINITY, 0));
+    for (i, (logit, id)) in heap.into_iter().enumerate() {
+        (best[i], ids[i]) = (logit, id);
+    }
+}
+
+fn offer(heap: &mut Vec<(f32, u32)>, k: usize, candidate: (f32, u32)) {
+    if candidate.0.is_nan() {
+        return;
+    }
+    if heap.len() < k {
+        heap.push(candidate);
+        let mut i = heap.len() - 1;
+        while i > 0 && better(heap[(i - 1) / 2], heap[i]) {
+            heap.swap(i, (i - 1) / 2);
+            i = (i - 1) / 2;
+        }
+    } else if k > 0 && better(candidate, heap[0]) {
+        heap[0] = candidate;
+        let mut i = 0;
+        loop {
+            let worst = [2 * i + 1, 2 * i + 2].into_iter().filter(|&child| child < k).fold(
+                i,
+                |worst, child| if better(heap[worst], heap[child]) { child } else { worst },
+            );
+            if worst == i {
+                break;
+            }
+            heap.swap(i, worst);
+            i = worst;
+        }
+    }
+}

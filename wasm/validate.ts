@@ -1,0 +1,80 @@
+/** Checks of what a caller hands to the backend, before anything is computed. */
+import { BLOCK_SIZE } from "../core/engine/backend.ts";
+import type { BackendLimits, SequenceInput } from "../core/engine/backend.ts";
+
+function check(ok: boolean, message: () => string): void {
+  if (!ok) throw new RangeError(message());
+}
+
+function isIndex(value: number | undefined, end: number): boolean {
+  return value !== undefined && Number.isInteger(value) && value >= 0 && value < end;
+}
+
+/** Output rows of a sequence's part of a step. */
+export function outputRows({ tokens, output }: SequenceInput): number {
+  return output === "all" ? tokens.length : output === "last" ? 1 : 0;
+}
+
+/** @throws {RangeError} The batch is not within `limits`, or a part of it names what is not there. */
+export function validateBatch(
+  batch: readonly SequenceInput[],
+  limits: BackendLimits,
+  vocabulary: number,
+): void {
+  let tokens = 0;
+  let rows = 0;
+  for (const [index, sequence] of batch.entries()) {
+    validateSequence(sequence, `sequence ${index}`, limits, vocabulary);
+    tokens += sequence.tokens.length;
+    rows += outputRows(sequence);
+  }
+  check(
+    tokens <= limits.maxBatchTokens,
+    () => `Cannot run batch: it has ${tokens} new tokens, at most ${limits.maxBatchTokens} fit`,
+  );
+  check(
+    rows <= limits.maxOutputRows,
+    () => `Cannot run batch: it has ${rows} output rows, at most ${limits.maxOutputRows} fit`,
+  );
+}
+
+function validateSequence(
+  { tokens, position, blockTable, attention }: SequenceInput,
+  name: string,
+  { contextLength, kvBlocks }: BackendLimits,
+  vocabulary: number,
+): void {
+  const end = position + tokens.length;
+  check(tokens.length > 0, () => `Cannot run ${name}: it has no new tokens`);
+  check(
+    isIndex(position, contextLength) && end <= contextLength,
+    () => `Cannot run ${name}: positions ${position} to ${end} are not within ${contextLength}`,
+  );
+  const blocks = Math.ceil(end / BLOCK_SIZE);
+  check(
+    blockTable.length >= blocks,
+    () => `Cannot run ${name}: its block table has ${blockTable.length} of ${blocks} blocks`,
+  );
+  check(
+    attention.kind === "dense",
+    () => `Cannot run ${name}: attention plan is ${attention.kind}, this backend runs dense ones`,
+  );
+  for (let i = 0; i < tokens.length; i++) {
+    const id = tokens[i];
+    check(
+      isIndex(id, vocabulary),
+      () => `Cannot run ${name}: token id is ${id}, the vocabulary has ${vocabulary}`,
+    );
+  }
+  for (let i = 0; i < blocks; i++) {
+    validateBlock(blockTable[i], kvBlocks, name);
+  }
+}
+
+/** @throws {RangeError} There is no such block. */
+export function validateBlock(block: number | undefined, kvBlocks: number, name: string): void {
+  check(
+    isIndex(block, kvBlocks),
+    () => `Cannot run ${name}: KV block is ${block}, there are ${kvBlocks}`,
+  );
+}
