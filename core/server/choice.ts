@@ -1,4 +1,5 @@
 /** One choice of an answer: token events in, pieces of visible text out. Pure and synchronous. */
+import { OverloadedError } from "../errors.ts";
 import type { EndEvent, PromptEvent, SequenceEvent, TokenEvent } from "../engine/engine.ts";
 import type { Tokenizer } from "../model/tokenizer.ts";
 
@@ -31,11 +32,6 @@ export interface ChoiceEnd {
   readonly entropySum: number;
 }
 
-/** The sequence ended by an abort that this side did not ask for. */
-export class ChoiceAbortedError extends Error {
-  override readonly name = "ChoiceAbortedError";
-}
-
 export class Choice {
   readonly index: number;
   #tokenizer: Tokenizer;
@@ -63,7 +59,7 @@ export class Choice {
    * Takes the sequence's next event.
    *
    * @returns The piece that became certain, or `undefined` while it is held back.
-   * @throws {ChoiceAbortedError} The sequence was aborted before its text was complete.
+   * @throws {OverloadedError} The engine stopped the sequence before its text was complete.
    */
   take(event: SequenceEvent): ChoiceDelta | undefined {
     switch (event.type) {
@@ -87,7 +83,7 @@ export class Choice {
 
   #takeEnd(event: EndEvent): ChoiceDelta {
     const reason = this.stopped ? "stop" : event.reason;
-    if (reason === "abort") throw new ChoiceAbortedError("Cannot finish the text: it was aborted");
+    if (reason === "abort") throw new OverloadedError("Cannot finish the text: the engine stopped");
     const text = this.stopped ? "" : this.#text.finish();
     return { ...this.#give(text), end: { reason, event, entropySum: this.#entropySum } };
   }

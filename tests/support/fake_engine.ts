@@ -165,9 +165,10 @@ export class FakeEngine implements Engine {
 
   async *#events(request: SequenceRequest, aborted: AbortSignal): AsyncGenerator<SequenceEvent> {
     const script = this.#play(request);
-    const leave = new Promise<void>((resolve) =>
-      aborted.addEventListener("abort", () => resolve(), { once: true })
-    );
+    const leave = new Promise<void>((resolve) => {
+      if (aborted.aborted) resolve();
+      aborted.addEventListener("abort", () => resolve(), { once: true });
+    });
     const ends = new Set([...request.stopTokens ?? [], ...request.ignoreEos ? [] : [END]]);
     if (request.promptLogprobs) yield promptEvent(request);
     let completion = 0;

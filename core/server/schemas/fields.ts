@@ -12,10 +12,11 @@ export function number(minimum: number, maximum: number, allowed: string) {
     .max(maximum, { error: allowed });
 }
 
-/** An integer in [minimum, maximum]. */
+/** An integer in [minimum, maximum], both at most 2^53 - 1 in size. */
 export function integer(minimum: number, maximum: number, allowed: string) {
-  return number(minimum, maximum, allowed).refine(Number.isInteger, { error: allowed })
-    .openapi({ type: "integer" });
+  return z.int({ error: allowed })
+    .min(minimum, { error: allowed })
+    .max(maximum, { error: allowed });
 }
 
 export function boolean() {

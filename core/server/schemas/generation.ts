@@ -38,7 +38,7 @@ const generationShape = {
   }),
   seed: number(-(2 ** 63), 2 ** 64 - 2 ** 11, SEED).refine(Number.isInteger, { error: SEED })
     .nullish().openapi({
-      type: "integer",
+      type: ["integer", "null"],
       description:
         "The same seed gives the same tokens. Negative seeds count from 2^64 down; those " +
         "beyond 2^53 are rounded to a double first, as JSON numbers in JavaScript are.",
