@@ -109,8 +109,6 @@ async function fetchModel(
   const sources = spec.kind === "known" ? spec.model.sources : [text];
   const signal = options.signal ?? new AbortController().signal;
   const log = options.log ?? (() => {});
-  // What lies there is not the model, or it would have been found.
-  await rm(folder, { recursive: true, force: true });
   const staging = await claimStaging(directory, spec);
   const failures: string[] = [];
   for (const source of sources) {
@@ -124,7 +122,10 @@ async function fetchModel(
         log,
         signal,
       });
-      return await staging.publish(folder);
+      return await staging.publish(
+        folder,
+        async () => await cachedModel(folder, spec) !== undefined,
+      );
     } catch (error) {
       failures.push(`${source}: ${(error as Error).message}`);
       log(`Cannot fetch ${failures.at(-1)}`);

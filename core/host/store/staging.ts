@@ -50,14 +50,25 @@ export class Staging {
     return staging;
   }
 
-  /** Makes the finished files appear in the cache, all at once. Another's same files may stay. */
-  async publish(target: string): Promise<void> {
+  /**
+   * Makes the finished files appear in the cache, all at once.
+   *
+   * @param isWhole Whether what lies at `target` is the model; another process may have been quicker.
+   */
+  async publish(target: string, isWhole: () => Promise<boolean>): Promise<void> {
     await mkdir(dirname(target), { recursive: true });
-    const failure = await rename(this.files, target).then(() => undefined, (error) => error);
-    const isThere = failure !== undefined &&
-      await readdir(target).then((names) => names.length > 0, () => false);
+    try {
+      await rename(this.files, target);
+    } catch (error) {
+      if (!await isWhole()) {
+        // Moved rather than removed in place, so that nobody sees half of it.
+        await rename(target, join(this.path, "replaced")).catch(() => {
+          throw error;
+        });
+        await rename(this.files, target);
+      }
+    }
     await this.discard();
-    if (failure !== undefined && !isThere) throw failure;
   }
 
   /** Leaves everything for a later process to go on with. */
