@@ -26,7 +26,7 @@ export interface Candidates {
 }
 
 /** Share of the whole mass by which sums in different order or precision may differ. */
-const SLACK = 1e-6;
+const SLACK = 1e-5;
 
 /** Candidates out of the whole row of adjusted logits: the `count` best, and the rest summed. */
 export function candidatesOf(logits: Float32Array, count: number): Candidates {
