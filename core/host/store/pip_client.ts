@@ -6,6 +6,7 @@ import { spawn } from "node:child_process";
 import { mkdir, readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import process from "node:process";
+import type { Environment } from "./cache_directory.ts";
 import type { TransferMeter } from "./transfer_meter.ts";
 
 /** Names under which Python is found, in order. */
@@ -24,6 +25,8 @@ interface PipDownload {
   readonly folder: string;
   readonly meter: TransferMeter;
   readonly signal: AbortSignal;
+  /** For pip: its settings, proxies and PATH. */
+  readonly environment: Environment;
 }
 
 /**
@@ -56,10 +59,10 @@ function runPip(
   python: string,
   args: string[],
   temporary: string,
-  { meter, signal }: PipDownload,
+  { meter, signal, environment }: PipDownload,
 ): Promise<void> {
   const child = spawn(python, args, {
-    env: { ...process.env, TMPDIR: temporary, TEMP: temporary, TMP: temporary },
+    env: { ...environment, TMPDIR: temporary, TEMP: temporary, TMP: temporary },
     stdio: ["ignore", "pipe", "pipe"],
     signal,
   });

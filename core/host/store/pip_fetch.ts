@@ -33,12 +33,12 @@ export async function fetchPip(
 async function openWheels(
   requirements: readonly string[],
   folder: string,
-  { onProgress, signal }: FetchContext,
+  { onProgress, signal, environment }: FetchContext,
   opened: Wheel[],
 ): Promise<Wheel[]> {
   const name = requirements.length === 1 ? `${requirements[0]}` : `${requirements.length} packages`;
   const meter = new TransferMeter(name, onProgress);
-  const paths = await pipDownload({ requirements, folder, meter, signal });
+  const paths = await pipDownload({ requirements, folder, meter, signal, environment });
   const start = opened.length;
   for (const path of paths) opened.push(await openWheel(path));
   return opened.slice(start);

@@ -5,7 +5,8 @@
 import { type FileHandle, open, readdir, rm, stat } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { ModelError } from "../../errors.ts";
-import { cacheDirectory } from "./cache_directory.ts";
+import process from "node:process";
+import { cacheDirectory, type Environment } from "./cache_directory.ts";
 import type { FetchContext } from "./fetch_context.ts";
 import { fetchHttp } from "./http_fetch.ts";
 import {
@@ -27,6 +28,8 @@ export interface ResolveOptions {
   /** Takes lines for people. */
   readonly log?: (line: string) => void;
   readonly signal?: AbortSignal;
+  /** Environment variables; those of the process where left out. */
+  readonly environment?: Environment;
 }
 
 export interface ResolvedModel {
@@ -50,7 +53,7 @@ export async function resolveModel(
 ): Promise<ResolvedModel> {
   const parsed = parseModelSpec(spec);
   if (parsed.kind === "path") return await localModel(parsed.path);
-  const directory = cacheDirectory(options.dir);
+  const directory = cacheDirectory(options.dir, options.environment);
   const folder = join(directory, ...cacheFolder(parsed));
   const cached = await cachedModel(folder, parsed);
   if (cached !== undefined) return { ...cached, cached: true };
@@ -121,6 +124,7 @@ async function fetchModel(
         onProgress: options.onProgress ?? (() => {}),
         log,
         signal,
+        environment: options.environment ?? process.env,
       });
       return await staging.publish(
         folder,

