@@ -158,7 +158,7 @@ export class Scheduler {
       const taken = blocksFor(next.length) - found.blocks.length + found.idle;
       const needed = taken + this.#blocksSpokenFor();
       if (needed <= this.#pool.free) this.#place(next, found, step);
-      else if (!this.#makeRoom(needed, next, step)) return;
+      else if (!this.#makeRoom(needed, next, found, step)) return;
     }
   }
 
@@ -201,18 +201,25 @@ export class Scheduler {
   }
 
   /** Preempts sequences that run later than `next` until `needed` blocks are free, if that helps. */
-  #makeRoom(needed: number, next: Sequence, step: ScheduledStep): boolean {
+  #makeRoom(needed: number, next: Sequence, found: PrefixMatch, step: ScheduledStep): boolean {
     const victims: Sequence[] = [];
+    const kept = new Set(found.blocks);
+    const holders = new Map<number, number>();
     let free = this.#pool.free;
     for (const victim of this.#victims()) {
       if (free >= needed) break;
       if (canRun(victim) && !runsBefore(next, victim)) break;
       victims.push(victim);
-      free += 1 + victim.blocks.filter((block) => this.#pool.references(block) === 1).length;
+      free++; // the block spoken for by the victim
+      for (const block of victim.blocks) {
+        const count = (holders.get(block) ?? 0) + 1;
+        holders.set(block, count);
+        if (count === this.#pool.references(block) && !kept.has(block)) free++;
+      }
     }
     if (free < needed) return false;
     for (const victim of victims) this.#preempt(victim, step);
-    return victims.length > 0;
+    return true;
   }
 
   /** Resident sequences, first to be preempted first: those that cannot run, then the last in order. */
@@ -277,9 +284,9 @@ export class Scheduler {
       const allRows = sequence.promptRowsLeft > 0;
       let count = Math.min(left, sequence.uncomputedTokens);
       if (allRows) count = Math.min(count, step.rowsLeft);
-      const completes = count === sequence.uncomputedTokens;
-      if (completes && !allRows && step.rowsLeft === 0) count--;
+      else if (step.rowsLeft === 0) count = Math.min(count, sequence.uncomputedTokens - 1);
       if (count === 0) continue;
+      const completes = count === sequence.uncomputedTokens;
       step.add(sequence, count, allRows ? "all" : completes ? "last" : "none");
       left -= count;
     }

@@ -1,0 +1,183 @@
+/**
+ * A seeded fuzzer of the whole engine over the scripted backend: requests of every kind, aborts,
+ * readers that stop and go, poisoned rows, failing and dying backends. Whatever happens, each stream
+ * ends once, its tokens are those of the same request run alone, and all blocks come back.
+ */
+import { assert, assertEquals, assertInstanceOf } from "@std/assert";
+import type { SequenceRequest, SequenceStream } from "../../core/engine/engine.ts";
+import type { LocalEngineOptions } from "../../core/engine/engine_options.ts";
+import { LocalEngine } from "../../core/engine/local_engine.ts";
+import { BackendError } from "../../core/errors.ts";
+import { promptOf, request, run } from "../support/engine_runs.ts";
+import { ScriptedBackend } from "../support/scripted_backend.ts";
+
+const POISON = 61;
+const FAMILIES = [promptOf(90, 1, 60), promptOf(90, 2, 60)] as const;
+
+/** A linear congruential generator: the same numbers on every machine. */
+function diceOf(seed: number): (n: number) => number {
+  let state = seed;
+  return (n) => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return Math.floor(state / 2 ** 32 * n);
+  };
+}
+
+function randomRequest(below: (n: number) => number): SequenceRequest {
+  const shared = FAMILIES[below(2)]!.slice(0, below(70));
+  const prompt = [...shared, ...promptOf(1 + below(30), below(1e6), 60)];
+  if (below(40) === 0) prompt.push(POISON);
+  const sampling = [
+    { temperature: 0 },
+    { temperature: 0.8, topP: 0.9 },
+    { topK: 5, minP: 0.05 },
+    { repetitionPenalty: 1.2, frequencyPenalty: 0.3 },
+    { logitBias: [[3, 4], [4, -Infinity]] as const },
+  ][below(5)]!;
+  return {
+    ...request(prompt, {
+      maxTokens: below(40),
+      minTokens: below(3),
+      ignoreEos: below(2) === 0,
+      stopTokens: below(4) === 0 ? [9] : [],
+      priority: below(3),
+      promptLogprobs: below(12) === 0,
+    }),
+    sampling: { ...sampling, seed: BigInt(below(1e6)) },
+  };
+}
+
+/** What the request answers with an engine to itself: its tokens, and whether it fails. */
+async function alone(
+  asked: SequenceRequest,
+): Promise<{ tokens: readonly number[]; fails: boolean }> {
+  const engine = new LocalEngine(
+    new ScriptedBackend({ limits: { kvBlocks: 64 }, poison: POISON }),
+    { eventBuffer: 1000 },
+  );
+  const stream = await engine.submit(asked);
+  const tokens: number[] = [];
+  try {
+    for await (const event of stream) if (event.type === "token") tokens.push(event.token);
+    return { tokens, fails: false };
+  } catch {
+    return { tokens, fails: true };
+  }
+}
+
+/** A reader that stops and goes, and sometimes leaves; answers what it saw of the end. */
+async function readFitfully(
+  stream: SequenceStream,
+  below: (n: number) => number,
+): Promise<{ tokens: number[]; ending: string; error?: unknown }> {
+  const tokens: number[] = [];
+  const leaveAfter = below(8) === 0 ? below(20) : Infinity;
+  let ending = "left";
+  try {
+    for await (const event of stream) {
+      assertEquals(ending, "left", "nothing comes after the end");
+      if (event.type === "token") tokens.push(event.token);
+      if (event.type === "end") ending = event.reason;
+      if (ending === "left" && tokens.length >= leaveAfter) {
+        if (below(2) === 0) break;
+        stream.abort();
+        stream.abort();
+      }
+      if (below(30) === 0) await new Promise((resolve) => setTimeout(resolve, 0));
+    }
+  } catch (error) {
+    return { tokens, ending: "error", error };
+  }
+  return { tokens, ending };
+}
+
+async function fuzz(seed: number, requests: number, options: LocalEngineOptions): Promise<number> {
+  const below = diceOf(seed);
+  const backends: ScriptedBackend[] = [];
+  const open = () => {
+    const backend = new ScriptedBackend({
+      limits: { kvBlocks: 16, maxBatchTokens: 24, maxOutputRows: 9, topK: 1 + below(12) },
+      poison: POISON,
+      onForward: () => {
+        const fate = below(600);
+        if (fate < 2) throw new BackendError("Cannot compute now", { fatal: fate === 0 });
+      },
+    });
+    backends.push(backend);
+    return backend;
+  };
+  const engine = new LocalEngine(open(), {
+    ...options,
+    eventBuffer: 1 + below(6),
+    prefillChunk: 1 + below(16),
+    maxRunning: 1 + below(8),
+    recover: () => Promise.resolve(open()),
+  });
+  let ended = 0;
+  const clients = Array.from({ length: 8 }, async () => {
+    for (let i = 0; i < requests / 8; i++) {
+      const asked = randomRequest(below);
+      const expected = await alone(asked);
+      const got = await readFitfully(await engine.submit(asked), below);
+      ended++;
+      if (got.ending === "error") assertInstanceOf(got.error, BackendError);
+      const whole = got.ending === "length" || got.ending === "stop";
+      assertEquals(got.tokens, expected.tokens.slice(0, whole ? undefined : got.tokens.length));
+      assert(!whole || !expected.fails);
+    }
+  });
+  await Promise.all(clients);
+  while (true) {
+    const stats = await engine.stats();
+    if (stats.running + stats.waiting + stats.preempted > 0) {
+      await new Promise((resolve) => setTimeout(resolve, 0));
+      continue;
+    }
+    assertEquals(stats.kvBlocksFree, stats.kvBlocksTotal);
+    const { stop, length, abort, error } = stats.finished;
+    assertEquals(stop + length + abort + error, ended);
+    break;
+  }
+  await engine.dispose();
+  assert(backends.every(({ disposed }) => disposed));
+  return backends.reduce((sum, { forwards }) => sum + forwards, 0);
+}
+
+const urgent = {
+  name: "urgent",
+  refreshSteps: 0,
+  key: ({ priority }: { readonly priority: number }) => -priority,
+};
+
+for (
+  const [name, options] of Object.entries<LocalEngineOptions>({
+    "swapping": {},
+    "computing again": { hostBytes: 0 },
+    "a weak hash and little host memory": { hostBytes: 600, hashBlock: () => 1 },
+    "priorities": { policy: urgent },
+  })
+) {
+  Deno.test(`LocalEngine keeps its promises through random trouble with ${name}`, async () => {
+    let forwards = 0;
+    for (let seed = 1; seed <= 4; seed++) {
+      try {
+        forwards += await fuzz(seed * 7919, 160, options);
+      } catch (error) {
+        throw new Error(`Failed under seed ${seed}`, { cause: error });
+      }
+    }
+    assert(forwards > 1000);
+  });
+}
+
+Deno.test("randomRequest asks for things that succeed alone", async () => {
+  const below = diceOf(5);
+  let generated = 0;
+  for (let i = 0; i < 20; i++) {
+    const asked = { ...randomRequest(below), promptLogprobs: false };
+    if (Array.from(asked.prompt).includes(POISON)) continue;
+    const engine = new LocalEngine(new ScriptedBackend());
+    generated += (await run(engine, asked)).tokens.length;
+  }
+  assert(generated > 50);
+});
