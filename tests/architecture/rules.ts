@@ -28,11 +28,20 @@ export const AREAS: readonly Area[] = [
     packages: [],
   },
   {
+    path: "core/generate.ts",
+    may: ["core/engine/engine.ts", "core/model/", "core/language_model.ts", "core/errors.ts"],
+    packages: [],
+  },
+  {
     path: "core/server/",
     may: ["core/engine/engine.ts", "core/model/", "core/language_model.ts", ...CONTRACTS],
     packages: ["hono", "@hono/zod-openapi", "zod", "prom-client"],
   },
-  { path: "core/host/", may: ["core/", "wasm/", "mod.ts"], packages: ["node:", "hono"] },
+  {
+    path: "core/host/",
+    may: ["core/", "wasm/", "mod.ts"],
+    packages: ["node:", "@hono/node-server", "@zip.js/zip.js", "hono"],
+  },
   { path: "core/host/build.ts", may: [], packages: ["node:", "esbuild"] },
   { path: "wasm/", may: ["core/model/", ...CONTRACTS], packages: ["node:"] },
   { path: "gpu/", may: ["core/model/", ...CONTRACTS], packages: [] },
@@ -43,7 +52,12 @@ export const AREAS: readonly Area[] = [
 
 /** Files that only these may name: the concrete backends. */
 export const BACKENDS: readonly string[] = ["wasm/backend.ts", "gpu/backend.ts"];
-export const BACKEND_USERS: readonly string[] = ["mod.ts", "examples/", "tests/"];
+export const BACKEND_USERS: readonly string[] = [
+  "mod.ts",
+  "core/host/open_engine.ts",
+  "examples/",
+  "tests/",
+];
 
 const TEST_FILE = /(^tests\/|_test\.ts$)/;
 

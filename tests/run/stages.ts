@@ -80,7 +80,13 @@ async function fetchModel(context: Context): Promise<Outcome> {
     const output = `Cannot find the model of ENTROPIC_TEST_MODEL: current value is ${given}`;
     return { passed: 0, failed: 1, skipped: [], output };
   }
-  const { ok, output } = await deno(context, ["run", "-A", "core/host/cli/model.ts", "smollm2", "--quiet"]);
+  const { ok, output } = await deno(context, [
+    "run",
+    "-A",
+    "core/host/cli/model.ts",
+    "smollm2",
+    "--quiet",
+  ]);
   const path = output.split("\n").at(-1) ?? "";
   if (ok && existsSync(path)) {
     context.env.ENTROPIC_TEST_MODEL = path;
