@@ -36,7 +36,11 @@ export const jsonBody: MiddlewareHandler = async function jsonBody(c, next) {
     );
   }
   // Hono keeps the text, so the schema's validator parses it without reading the body again.
-  const text = await c.req.text();
+  const text = await c.req.text().catch((cause) => {
+    throw new ApiError(400, "Cannot read the body: it broke off", { code: "incomplete_body" }, {
+      cause,
+    });
+  });
   try {
     JSON.parse(text);
   } catch (cause) {

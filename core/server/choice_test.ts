@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import fc from "fast-check";
-import { ByteTokenizer } from "../../tests/support/fake_engine.ts";
+import { ByteTokenizer } from "../../tests/support/byte_tokenizer.ts";
 import { OverloadedError } from "../errors.ts";
 import type { EndEvent, FinishReason, TokenEvent } from "../engine/engine.ts";
 import { TextStream } from "../model/text_stream.ts";

@@ -36,21 +36,31 @@ function toMessage({ role, content, name }: MessageBody): ChatMessage {
   };
 }
 
-/** A prompt of a text completion: its ids, and its text where it has to be echoed. */
+/** A prompt of a text completion. */
 export interface TextPrompt {
   readonly tokens: ArrayLike<number>;
+  /** For an echo; decoded on demand where the client sent ids. */
   readonly text: string;
 }
 
 /** The prompts of a text completion, one or several. @throws {RequestError} An id is no token. */
-export function encodeTextPrompts(model: LanguageModel, body: PromptBody): readonly TextPrompt[] {
+export function encodeTextPrompts(
+  model: LanguageModel,
+  body: PromptBody,
+): readonly TextPrompt[] {
+  const { tokenizer } = model;
   const list = isTokenList(body) || typeof body === "string" ? [body] : body;
   return list.map((prompt, index) => {
     if (typeof prompt === "string") {
-      return { tokens: model.tokenizer.encode(prompt, { addSpecial: true }), text: prompt };
+      return { tokens: tokenizer.encode(prompt, { addSpecial: true }), text: prompt };
     }
     checkTokens(model, list === body ? `prompt[${index}]` : "prompt", prompt);
-    return { tokens: prompt, text: model.tokenizer.decode(prompt, { special: true }) };
+    return {
+      tokens: prompt,
+      get text() {
+        return tokenizer.decode(prompt, { special: true });
+      },
+    };
   });
 }
 

@@ -1,7 +1,8 @@
 /** Every bad value: 400 in OpenAI's shape, naming field, value and what is allowed, whole or streamed. */
 import { assertEquals } from "@std/assert";
 import { entropic } from "../../core/server/app.ts";
-import { fakeModel, VOCABULARY } from "../support/fake_engine.ts";
+import { VOCABULARY } from "../support/byte_tokenizer.ts";
+import { fakeModel } from "../support/fake_engine.ts";
 import { CHAT, COMPLETIONS, expectError, MESSAGES, post } from "./requests.ts";
 
 /** JSON of the field's value, the `param` of the error, and parts of its message. */

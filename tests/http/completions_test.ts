@@ -1,6 +1,7 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { entropic } from "../../core/server/app.ts";
-import { BOS, fakeModel, say, sayTheSeed } from "../support/fake_engine.ts";
+import { BOS } from "../support/byte_tokenizer.ts";
+import { fakeModel, say, sayTheSeed } from "../support/fake_engine.ts";
 import { complete, COMPLETIONS, type Json, stream } from "./requests.ts";
 
 const texts = (answer: Json): string[] => answer.choices.map(({ text }: Json) => text);

@@ -1,6 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { entropic } from "../../core/server/app.ts";
-import { BOS, fakeModel, VOCABULARY } from "../support/fake_engine.ts";
+import { BOS, VOCABULARY } from "../support/byte_tokenizer.ts";
+import { fakeModel } from "../support/fake_engine.ts";
 import { expectError, type Json, MESSAGES, post, postJson } from "./requests.ts";
 
 const app = entropic(fakeModel());

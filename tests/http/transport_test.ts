@@ -55,6 +55,19 @@ Deno.test("a chunked body within the limit is read", async () => {
   assertEquals(response.status, 200);
 });
 
+Deno.test("a body that breaks off is 400", async () => {
+  const app = entropic(fakeModel());
+  const body = new ReadableStream({
+    pull(controller) {
+      controller.error(new Error("connection reset"));
+    },
+  });
+  // With a declared length nothing reads the body before the JSON parser does.
+  const headers = { "content-length": "50" };
+  const response = await post(app, CHAT, "", { body, headers, duplex: "half" } as RequestInit);
+  await expectError(app, response, { status: 400, code: "incomplete_body" });
+});
+
 Deno.test("compressed bodies and other content types are 415", async () => {
   const app = entropic(fakeModel());
   for (const encoding of ["gzip", "br", "deflate", "identity, gzip"]) {
