@@ -44,9 +44,10 @@ export interface TensorInfo {
 }
 
 /**
- * A checked model, ready to be loaded: every tensor that the architecture needs is present, with
- * the shape that `config` implies and with its bytes inside its source. Names are GGUF's
- * (`token_embd.weight`, `blk.0.attn_q.weight`, `output_norm.weight`, `rope_freqs.weight`, …).
+ * A checked model, ready to be loaded: every tensor that the architecture needs is present and no
+ * other, with the shape that `config` implies and with its bytes inside its source; vectors are F32.
+ * Names are GGUF's (`token_embd.weight`, `blk.0.attn_q.weight`, `output_norm.weight`,
+ * `rope_freqs.weight`, …).
  */
 export interface ModelFiles {
   readonly config: ModelConfig;

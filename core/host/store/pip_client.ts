@@ -40,6 +40,10 @@ export async function pipDownload(request: PipDownload): Promise<string[]> {
   const args = ["-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "--no-input"];
   const quiet = ["--disable-pip-version-check", "--progress-bar", "off", "--dest", wheels];
   await runPython([...args, ...quiet, "--", ...request.requirements], temporary, request);
+  const bytes = await wheelBytes(wheels);
+  request.meter.setTotal(bytes);
+  request.meter.moveTo(bytes);
+  request.meter.done();
   const names = await readdir(wheels);
   return names.filter((name) => name.endsWith(".whl")).sort().map((name) => join(wheels, name));
 }

@@ -24,7 +24,10 @@ export function progressBar(output: ProgressOutput): ReportProgress {
 function movingBar(output: ProgressOutput): ReportProgress {
   return (progress) => {
     const width = (output.columns ?? 80) - 1;
-    const line = `${progress.name} ${bar(progress)} ${figures(progress)}`;
+    const text = figures(progress);
+    // The figures matter more than the bar, which takes what they and the name leave.
+    const left = Math.min(BAR_WIDTH, width - progress.name.length - text.length - 4);
+    const line = [progress.name, ...left >= 6 ? [bar(progress, left)] : [], text].join(" ");
     output.write(`\r${line.slice(0, width).padEnd(width)}${progress.done ? "\n" : ""}`);
   };
 }
@@ -47,10 +50,10 @@ function occasionalLines(output: ProgressOutput): ReportProgress {
   };
 }
 
-function bar({ bytes, total }: TransferProgress): string {
+function bar({ bytes, total }: TransferProgress, width: number): string {
   const share = total ? Math.min(1, bytes / total) : 0;
-  const full = Math.round(share * BAR_WIDTH);
-  return `[${"#".repeat(full)}${"-".repeat(BAR_WIDTH - full)}]`;
+  const full = Math.round(share * width);
+  return `[${"#".repeat(full)}${"-".repeat(width - full)}]`;
 }
 
 function figures({ bytes, total, bytesPerSecond, secondsLeft, done }: TransferProgress): string {

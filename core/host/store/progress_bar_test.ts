@@ -28,6 +28,12 @@ Deno.test("progressBar shows size, speed and time left on a terminal, within its
   assertEquals(rendered(true, [half], 20).length, 20);
 });
 
+Deno.test("progressBar shortens its bar before its figures", () => {
+  const figures = "50%, 50.0 MB of 100.0 MB, 0.5 MB/s, 1 min 40 s left";
+  assertEquals(rendered(true, [half], 72).trim(), `m.gguf [#####-----] ${figures}`);
+  assertEquals(rendered(true, [half], 62).trim(), `m.gguf ${figures}`);
+});
+
 Deno.test("progressBar ends its line with the transfer", () => {
   const text = rendered(true, [{ ...half, bytes: 100_000_000, done: true }]);
   assertEquals(text.endsWith("\n"), true);

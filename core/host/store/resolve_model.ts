@@ -115,7 +115,6 @@ async function fetchModel(
   const staging = await claimStaging(directory, spec);
   const failures: string[] = [];
   for (const source of sources) {
-    signal.throwIfAborted();
     log(`Fetching ${text === source ? text : `${text} from ${source}`}`);
     try {
       await fetchFrom(parseModelSpec(source) as RemoteSpec, {
@@ -131,6 +130,7 @@ async function fetchModel(
         async () => await cachedModel(folder, spec) !== undefined,
       );
     } catch (error) {
+      if (signal.aborted) break;
       failures.push(`${source}: ${(error as Error).message}`);
       log(`Cannot fetch ${failures.at(-1)}`);
     }
