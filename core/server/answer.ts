@@ -75,10 +75,10 @@ async function* counted(
   exchange: Exchange,
 ): AsyncGenerator<ChoiceDelta> {
   for await (const piece of pieces) {
-    const usage = piece.end?.event.usage;
-    if (usage !== undefined) {
-      exchange.promptTokens = (exchange.promptTokens ?? 0) + usage.promptTokens;
-      exchange.completionTokens = (exchange.completionTokens ?? 0) + usage.completionTokens;
+    const { end } = piece;
+    if (end !== undefined) {
+      exchange.promptTokens = (exchange.promptTokens ?? 0) + end.event.usage.promptTokens;
+      exchange.completionTokens = (exchange.completionTokens ?? 0) + end.completionTokens;
     }
     yield piece;
   }

@@ -28,7 +28,9 @@ export interface ChoiceDelta {
 export interface ChoiceEnd {
   readonly reason: "stop" | "length";
   readonly event: EndEvent;
-  /** Nats, over the generated tokens. */
+  /** Up to the end of the text; the engine's own count runs on until a stop string is noticed. */
+  readonly completionTokens: number;
+  /** Nats, over these tokens. */
   readonly entropySum: number;
 }
 
@@ -39,6 +41,7 @@ export class Choice {
   /** Tokens whose text is still held back. */
   #held: TokenEvent[] = [];
   #prompt: PromptEvent | undefined;
+  #completionTokens = 0;
   #entropySum = 0;
   /** UTF-8 bytes of the text given out, and of the tokens given out. */
   #textBytes = 0;
@@ -75,6 +78,7 @@ export class Choice {
 
   #takeToken(event: TokenEvent): ChoiceDelta | undefined {
     if (this.stopped) return undefined;
+    this.#completionTokens++;
     this.#entropySum += event.entropy;
     this.#held.push(event);
     const text = this.#text.push(event.token);
@@ -85,7 +89,13 @@ export class Choice {
     const reason = this.stopped ? "stop" : event.reason;
     if (reason === "abort") throw new OverloadedError("Cannot finish the text: the engine stopped");
     const text = this.stopped ? "" : this.#text.finish();
-    return { ...this.#give(text), end: { reason, event, entropySum: this.#entropySum } };
+    const end = {
+      reason,
+      event,
+      completionTokens: this.#completionTokens,
+      entropySum: this.#entropySum,
+    };
+    return { ...this.#give(text), end };
   }
 
   #give(text: string): ChoiceDelta {

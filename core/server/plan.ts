@@ -14,8 +14,8 @@ export interface PlanOptions {
   readonly maxTokens: { readonly param: string; readonly value: number | undefined };
   /** Tokens that a request which names no number gets at most. */
   readonly defaultMaxTokens: number;
-  /** How many of the most likely tokens each event lists. */
-  readonly topLogprobs: number;
+  /** How many of the most likely tokens each event lists, by the field that says so. */
+  readonly topLogprobs: { readonly param: string; readonly value: number };
   readonly promptLogprobs: boolean;
 }
 
@@ -52,7 +52,7 @@ export function planRequests(
       stopTokens: body.stop_token_ids ?? [],
       ignoreEos: body.ignore_eos ?? false,
       priority: body.priority ?? 0,
-      topLogprobs: options.topLogprobs,
+      topLogprobs: options.topLogprobs.value,
       promptLogprobs: options.promptLogprobs,
     }));
   });
@@ -80,9 +80,12 @@ function checkChoices({ n }: GenerationBody, prompts: number, maxChoices: number
   );
 }
 
-function checkTopLogprobs(model: LanguageModel, count: number): void {
-  const size = model.tokenizer.vocabularySize;
-  if (count > size) throw refusal("top_logprobs", count, `an integer from 0 to ${size}`);
+function checkTopLogprobs(
+  model: LanguageModel,
+  { param, value }: PlanOptions["topLogprobs"],
+): void {
+  const most = Math.min(model.tokenizer.vocabularySize, model.engine.info.limits.topK);
+  if (value > most) throw refusal(param, value, `an integer from 0 to ${most}`);
 }
 
 /** @returns The most tokens that the completion may have. */

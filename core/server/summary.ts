@@ -18,9 +18,8 @@ export class Summary {
   get usage(): Usage {
     let prompt = 0;
     let cached = 0;
-    let completion = 0;
+    const completion = this.#completionTokens;
     for (const [index, { event }] of this.#ends) {
-      completion += event.usage.completionTokens;
       if (index % this.#choicesPerPrompt !== 0) continue;
       prompt += event.usage.promptTokens;
       cached += event.usage.cachedTokens;
@@ -34,10 +33,10 @@ export class Summary {
   }
 
   get timings(): Timings {
+    const predicted = this.#completionTokens;
     const ends = [...this.#ends.values()].map(({ event }) => event);
     const cached = sum(ends.map(({ usage }) => usage.cachedTokens));
     const computed = sum(ends.map(({ usage }) => usage.promptTokens)) - cached;
-    const predicted = sum(ends.map(({ usage }) => usage.completionTokens));
     const promptMs = Math.max(0, ...ends.map(({ timings }) => timings.prefill));
     const predictedMs = Math.max(0, ...ends.map(({ timings }) => timings.decode));
     return {
@@ -54,12 +53,16 @@ export class Summary {
 
   get entropic(): Entropic {
     const ends = [...this.#ends.values()];
-    const tokens = sum(ends.map(({ event }) => event.usage.completionTokens));
+    const tokens = this.#completionTokens;
     const entropy = sum(ends.map(({ entropySum }) => entropySum));
     return {
       tau: sum(ends.map(({ event }) => event.tau)),
       mean_entropy: tokens === 0 ? 0 : entropy / tokens,
     };
+  }
+
+  get #completionTokens(): number {
+    return sum([...this.#ends.values()].map(({ completionTokens }) => completionTokens));
   }
 }
 

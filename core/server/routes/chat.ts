@@ -71,7 +71,7 @@ function plan(server: Server, model: LanguageModel, body: ChatBody) {
     maxChoices: server.settings.maxChoices,
     maxTokens,
     defaultMaxTokens: Infinity,
-    topLogprobs,
+    topLogprobs: { param: "top_logprobs", value: topLogprobs },
     promptLogprobs: false,
   });
 }

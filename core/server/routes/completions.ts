@@ -48,7 +48,7 @@ export function addCompletionsRoute(app: OpenAPIHono<ServerEnv>, server: Server)
       maxChoices: server.settings.maxChoices,
       maxTokens: { param: "max_tokens", value: body.max_tokens ?? undefined },
       defaultMaxTokens: DEFAULT_MAX_TOKENS,
-      topLogprobs: body.logprobs ?? 0,
+      topLogprobs: { param: "logprobs", value: body.logprobs ?? 0 },
       promptLogprobs: logprobs && body.echo === true,
     });
     const reply = newReply(model, "cmpl-", {
