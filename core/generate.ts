@@ -1,0 +1,83 @@
+/** Text in, text out: the short way for programs; the HTTP server has its own, with choices. */
+import type { EndEvent, SamplingParams, TokenEvent } from "./engine/engine.ts";
+import type { LanguageModel } from "./language_model.ts";
+import { type ChatMessage, encodePrompt } from "./model/chat_template.ts";
+import { TextStream } from "./model/text_stream.ts";
+import { RequestError } from "./errors.ts";
+
+export interface GenerateOptions extends Partial<SamplingParams> {
+  /** Most tokens to generate; 128 where left out. */
+  readonly maxTokens?: number;
+  /** Strings that end the text; not part of it. */
+  readonly stop?: readonly string[];
+  readonly signal?: AbortSignal;
+}
+
+/** One generated token, and the text that it made certain: `""` while a character is incomplete. */
+export interface GeneratedToken extends Omit<TokenEvent, "type"> {
+  readonly text: string;
+}
+
+/** What the generator returns at its end. */
+export interface GenerationSummary extends Omit<EndEvent, "type"> {
+  /** Text that had been held back for a stop string or an incomplete character. */
+  readonly text: string;
+}
+
+/**
+ * Generates text. Greedy unless a temperature is given.
+ *
+ * @param prompt A text to continue, or chat messages to answer.
+ * @throws {RequestError} The prompt is empty, too long, or refused by the chat template.
+ *
+ * @example
+ * ```ts
+ * for await (const { text, entropy } of generate(model, "The capital of France is")) {
+ *   console.log(text, entropy);
+ * }
+ * ```
+ */
+export async function* generate(
+  model: LanguageModel,
+  prompt: string | readonly ChatMessage[],
+  options: GenerateOptions = {},
+): AsyncGenerator<GeneratedToken, GenerationSummary, void> {
+  const { maxTokens = 128, stop = [], signal, ...sampling } = options;
+  signal?.throwIfAborted();
+  const stream = await model.engine.submit({
+    prompt: promptTokens(model, prompt),
+    sampling: { temperature: 0, seed: 0n, ...sampling },
+    maxTokens,
+  });
+  const abort = () => stream.abort();
+  signal?.addEventListener("abort", abort);
+  const text = new TextStream(model.tokenizer, stop);
+  try {
+    for await (const event of stream) {
+      if (event.type === "token" && !text.stopped) {
+        const { type: _, ...token } = event;
+        yield { ...token, text: text.push(event.token) };
+        if (text.stopped) stream.abort();
+      } else if (event.type === "end") {
+        signal?.throwIfAborted();
+        const { type: _, ...end } = event;
+        return { ...end, text: text.finish(), ...(text.stopped && { reason: "stop" }) };
+      }
+    }
+    throw new Error("Cannot finish the text: the engine's stream ended without an end event");
+  } finally {
+    signal?.removeEventListener("abort", abort);
+    stream.abort();
+  }
+}
+
+function promptTokens(
+  { tokenizer, template, id }: LanguageModel,
+  prompt: string | readonly ChatMessage[],
+): Uint32Array {
+  if (typeof prompt === "string") return tokenizer.encode(prompt, { addSpecial: true });
+  if (template === undefined) {
+    throw new RequestError(`Cannot answer messages: the model ${id} has no chat template`);
+  }
+  return encodePrompt(tokenizer, template.render(prompt, { addGenerationPrompt: true }));
+}

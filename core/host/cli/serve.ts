@@ -1,0 +1,77 @@
+/** `deno task serve`: an OpenAI-compatible server on a model, fetched first where it is missing. */
+import process from "node:process";
+import { entropic, loadModel } from "../../../mod.ts";
+import type { AccessEntry } from "../../server/exchange.ts";
+import { serve } from "../serve/serve.ts";
+import { loadOptions, MODEL_OPTIONS } from "./model_options.ts";
+import { type Arguments, type Command, runCommand } from "./options.ts";
+
+const COMMAND = {
+  usage: "serve",
+  about: "Serves a model over an OpenAI-compatible HTTP API.",
+  options: {
+    port: { value: "N", help: "where to listen (default 8000; 0 takes any free one)" },
+    host: { value: "H", help: "address to listen on (default 127.0.0.1)" },
+    ...MODEL_OPTIONS,
+    "api-key": {
+      value: "K",
+      help: "key that clients must send (else ENTROPIC_API_KEY, else none)",
+    },
+    "max-waiting": { value: "N", help: "requests that may wait before 503 (default 1024)" },
+    "no-worker": { help: "run the engine in the server's own thread, as on edge hosts" },
+    quiet: { help: "no access log" },
+    help: { help: "show this help" },
+  },
+  operands: [0, 0],
+} as const satisfies Command<string>;
+
+async function main(given: Arguments<keyof typeof COMMAND.options>): Promise<void> {
+  const apiKey = given.text("api-key") ?? process.env["ENTROPIC_API_KEY"];
+  const maxWaiting = given.integer("max-waiting", 1, 2 ** 24);
+  const loading = loadModel({
+    ...loadOptions(given),
+    ...(maxWaiting !== undefined && { maxWaiting }),
+    worker: !given.flag("no-worker"),
+  });
+  const app = entropic({
+    model: loading,
+    ...(apiKey ? { apiKeys: [apiKey] } : {}),
+    ...(given.flag("quiet") ? {} : { logger: logAccess }),
+  });
+  const port = given.integer("port", 0, 65535);
+  const hostname = given.text("host");
+  // The port is bound at once, so that /health tells of the loading and a busy port shows early.
+  const server = await serve(app, {
+    ...(port !== undefined && { port }),
+    ...(hostname !== undefined && { hostname }),
+    onDeadline: async () => await (await loading).engine.dispose(),
+  });
+  onInterrupt(() => void server.stop());
+  console.error(`Loading the model; ${server.url}/health says when it is ready`);
+  const model = await loading;
+  const { kind, variant, threads } = model.engine.info.backend;
+  console.error(
+    `${model.id} on ${kind} (${variant}, ${threads} thread${threads > 1 ? "s" : ""}), ` +
+      `context ${model.engine.info.maxSequenceTokens}`,
+  );
+  console.log(`Serving on ${server.url}`);
+  await server.stopped;
+  await model.engine.dispose();
+}
+
+/** The first signal lets running answers finish, the second ends the process. */
+function onInterrupt(stop: () => void): void {
+  for (const signal of ["SIGINT", "SIGTERM"] as const) {
+    process.once(signal, () => {
+      process.once(signal, () => process.exit(130));
+      stop();
+    });
+  }
+}
+
+function logAccess(entry: AccessEntry): void {
+  console.error(JSON.stringify(entry));
+}
+
+await runCommand(COMMAND, main);
+process.exit(0);

