@@ -86,9 +86,10 @@ export class Choice {
   }
 
   #takeEnd(event: EndEvent): ChoiceDelta {
+    // What was held back may still complete a stop string.
+    const text = this.#text.finish();
     const reason = this.stopped ? "stop" : event.reason;
     if (reason === "abort") throw new OverloadedError("Cannot finish the text: the engine stopped");
-    const text = this.stopped ? "" : this.#text.finish();
     const end = {
       reason,
       event,

@@ -94,3 +94,9 @@ Deno.test("Choice gives every byte sequence as decoding it whole does, with or w
     assertEquals(textOf(play(raw)), new TextDecoder("utf-8", { ignoreBOM: true }).decode(raw));
   }));
 });
+
+Deno.test("Choice stops at a stop string that only the end of the tokens completes", () => {
+  const deltas = play([0x61, 0xf0, 0x9f], ["\ufffd"]);
+  assertEquals(textOf(deltas), "a");
+  assertEquals(deltas.at(-1)?.end?.reason, "stop");
+});

@@ -2,12 +2,13 @@
  * What people's own clients see over a socket: the official `openai` client and the AI SDK. Runs as
  * a Deno test and, by itself, as a script under any runtime; the model is scripted.
  */
-import { assert, assertEquals, assertRejects } from "@std/assert";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { generateText, streamText } from "ai";
 import OpenAI from "openai";
 import { serve } from "../../core/host/serve/serve.ts";
 import { entropic } from "../../core/server/app.ts";
+// By its path: only Deno knows the import map.
+import { assert, assertEquals, assertRejects } from "../assert.ts";
 import { type FakeModel, fakeModel, say, sayTheSeed } from "../support/fake_engine.ts";
 
 const KEY = "test-key";
