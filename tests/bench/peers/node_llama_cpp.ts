@@ -1,7 +1,7 @@
 /** node-llama-cpp, llama.cpp as a native addon, in a Node process of its own. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Contender, Workload } from "../contender.ts";
 import { peerPath } from "./folder.ts";
@@ -54,11 +54,9 @@ export class NodeLlamaCpp implements Contender {
       throw new RangeError(`Cannot measure ${workload.figure} with node-llama-cpp`);
     }
     const child = this.#child ??= await start();
-    const answer = Promise.race([once(child, "message"), once(child, "exit")]);
+    const answer = reply(child);
     child.send(workload);
-    const [value] = await answer;
-    if (child.exitCode !== null) throw new Error(`node-llama-cpp ended with ${child.exitCode}`);
-    return Number(value);
+    return Number(await answer);
   }
 
   dispose(): Promise<void> {
@@ -68,11 +66,24 @@ export class NodeLlamaCpp implements Contender {
   }
 }
 
+/** A file, not `--eval`: node-llama-cpp starts more processes with the flags of its own. */
 async function start(): Promise<ChildProcess> {
-  const child = spawn("node", ["--input-type=module", "--eval", CHILD], {
-    cwd: peerPath("node-llama-cpp"),
+  const folder = peerPath("node-llama-cpp");
+  const script = join(folder, "entropic-bench.mjs");
+  writeFileSync(script, CHILD);
+  const child = spawn("node", [script], {
+    cwd: folder,
     stdio: ["ignore", "inherit", "inherit", "ipc"],
   });
-  await once(child, "message");
+  await reply(child);
   return child;
+}
+
+/** The child's next message. */
+async function reply(child: ChildProcess): Promise<unknown> {
+  const ended = once(child, "exit").then(([code]) => {
+    throw new Error(`node-llama-cpp ended with ${code}`);
+  });
+  const [message] = await Promise.race([once(child, "message"), ended]);
+  return message;
 }
