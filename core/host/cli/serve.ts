@@ -61,9 +61,11 @@ async function main(given: Arguments<keyof typeof COMMAND.options>): Promise<voi
 
 /** The first signal lets running answers finish, the second ends the process. */
 function onInterrupt(stop: () => void): void {
+  let stopping = false;
   for (const signal of ["SIGINT", "SIGTERM"] as const) {
-    process.once(signal, () => {
-      process.once(signal, () => process.exit(130));
+    process.on(signal, () => {
+      if (stopping) process.exit(130);
+      stopping = true;
       stop();
     });
   }
