@@ -136,6 +136,23 @@ Deno.test("download refuses a range that it did not ask for, and starts anew", a
   await assertContent(await fetchTo({ folder: directory.path, server }));
 });
 
+Deno.test("download asks again when the server sends less than the rest", async () => {
+  await using directory = await temporaryDirectory();
+  await using server = await loopbackServer((request, response, number) => {
+    if (number === 0) serveFile(request, response, content, { etag: '"v1"', cutAfter: 100_000 });
+    else {
+      const start = Number(request.headers.range!.match(/\d+/)![0]);
+      const piece = content.subarray(start, start + 400_000);
+      response.writeHead(206, {
+        "content-range": `bytes ${start}-${start + piece.length - 1}/${content.length}`,
+        "content-length": piece.length,
+      }).end(piece);
+    }
+  });
+  await assertContent(await fetchTo({ folder: directory.path, server }));
+  assert(server.requests.length >= 4);
+});
+
 Deno.test("download gives up after some attempts without a new byte", async () => {
   await using directory = await temporaryDirectory();
   await using server = await loopbackServer((request, response) => {

@@ -24,7 +24,7 @@ export interface WheelModel {
 }
 
 export interface Wheel {
-  /** What it holds of each model file, pieces in order. */
+  /** What it holds of each model file, in no particular order. */
   readonly models: ReadonlyMap<string, readonly WheelModel[]>;
   /** Packages that it requires, as `name==version` or `name`. */
   readonly requirements: readonly string[];
@@ -76,7 +76,6 @@ function findModels(entries: readonly FileEntry[]): Map<string, WheelModel[]> {
     const [, file, number] = basename(entry.filename).match(MODEL_FILE) ?? [];
     return file === undefined ? [] : [{ file, number: Number(number ?? 0), entry }];
   });
-  pieces.sort((a, b) => a.number - b.number);
   const models = new Map<string, WheelModel[]>();
   for (const { file, number, entry } of pieces) {
     models.set(file, [...models.get(file) ?? [], wheelModel(file, number, entry)]);
