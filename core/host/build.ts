@@ -10,6 +10,7 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   rmSync,
   statSync,
@@ -26,7 +27,7 @@ const dist = join(root, "dist");
 interface Referenced {
   /** Entry points of their own: output name to source file. */
   readonly modules: Map<string, string>;
-  /** Files that are copied as they are: output name to source file. */
+  /** Files that are copied as they are, of a folder its WASM: output name to source file. */
   readonly files: Map<string, string>;
 }
 
@@ -67,8 +68,10 @@ async function bundle(packages: string): Promise<void> {
       nodePaths: [packages],
     });
   }
-  mkdirSync(dist, { recursive: true });
-  for (const [name, path] of referenced.files) copyFileSync(path, join(dist, name));
+  for (const [name, path] of referenced.files) {
+    mkdirSync(dirname(join(dist, name)), { recursive: true });
+    copyFileSync(path, join(dist, name));
+  }
 }
 
 const URL_REFERENCE = /new URL\(\s*["']([^"']+)["'],\s*import\.meta\.url,?\s*\)/g;
@@ -82,18 +85,30 @@ function urlReferences({ modules, files }: Referenced): Plugin {
         if (path.includes("node_modules")) return undefined;
         const contents = readFileSync(path, "utf8").replace(URL_REFERENCE, (whole, reference) => {
           const target = join(dirname(path), reference);
-          if (!existsSync(target) || !statSync(target).isFile()) return whole;
-          const isModule = /\.[jt]s$/.test(target);
-          const name = isModule
-            ? relative(root, target).replace(/\.[jt]s$/, "").replaceAll("/", "-")
-            : basename(target);
-          (isModule ? modules : files).set(name, target);
-          return `new URL("./${name}${isModule ? ".js" : ""}", import.meta.url)`;
+          if (!existsSync(target)) return whole;
+          if (/\.[jt]s$/.test(target)) {
+            const name = relative(root, target).replace(/\.[jt]s$/, "").replaceAll("/", "-");
+            modules.set(name, target);
+            return `new URL("./${name}.js", import.meta.url)`;
+          }
+          return `new URL("./${addFiles(target, files)}", import.meta.url)`;
         });
         return { contents, loader: path.endsWith(".ts") ? "ts" : "js" };
       });
     },
   };
+}
+
+/** Notes a file, or the WASM files of a folder, for copying; returns its path in `dist/`. */
+function addFiles(target: string, files: Map<string, string>): string {
+  if (statSync(target).isDirectory()) {
+    const names = readdirSync(target).filter((name) => name.endsWith(".wasm"));
+    for (const name of names) addFiles(join(target, name), files);
+    return `${basename(target)}/`;
+  }
+  const name = `${basename(dirname(target))}/${basename(target)}`;
+  files.set(name, target);
+  return name;
 }
 
 /** Node's builtins stay imports, also where a CommonJS package requires them by their bare name. */
