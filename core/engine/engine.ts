@@ -62,6 +62,8 @@ export interface TokenEvent extends TokenLogprob {
   /** Nats; of the raw distribution that the token was drawn from. */
   readonly entropy: number;
   readonly varentropy: number;
+  /** Probability that the raw distribution gave to the model's end tokens. */
+  readonly endProbability: number;
   /** The most likely tokens, best first; empty unless asked for. */
   readonly top: readonly TokenLogprob[];
 }

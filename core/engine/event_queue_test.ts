@@ -8,6 +8,7 @@ const token = (id: number): SequenceEvent => ({
   logprob: 0,
   entropy: 0,
   varentropy: 0,
+  endProbability: 0,
   top: [],
 });
 

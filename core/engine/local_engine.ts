@@ -184,9 +184,10 @@ export class LocalEngine implements Engine {
     const logprob = await row.logprob(token);
     sequence.append(token);
     this.#counters.generatedTokens++;
-    const { entropy, varentropy } = row.stats;
+    const { entropy, varentropy, endProbability } = row.stats;
     const top = row.top(sequence.request.topLogprobs ?? 0);
-    sequence.events.push({ type: "token", token, logprob, entropy, varentropy, top });
+    const event = { token, logprob, entropy, varentropy, endProbability, top };
+    sequence.events.push({ type: "token", ...event });
     if (sequence.generatedTokens === sequence.maxTokens) this.#finish(sequence, "length");
   }
 

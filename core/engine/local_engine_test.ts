@@ -78,6 +78,7 @@ Deno.test("LocalEngine reports exact log-probabilities, entropies and entropic t
     assertAlmostEquals(event.logprob, row[event.token]! - logZ, 1e-9);
     assertAlmostEquals(event.entropy, entropy, 1e-9);
     assertAlmostEquals(event.varentropy, varentropy, 1e-9);
+    assertAlmostEquals(event.endProbability, Math.exp((row[0] as number) - logZ), 1e-9);
     assertEquals(
       event.top.map(({ token }) => row[token]),
       [...row].sort((a, b) => b - a).slice(0, 2),

@@ -15,6 +15,7 @@ function token(id: number): TokenEvent {
     logprob: -1,
     entropy: 0.5,
     varentropy: 0.1,
+    endProbability: 0.01,
     top: [],
   };
 }

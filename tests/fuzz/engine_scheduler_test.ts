@@ -175,8 +175,15 @@ class Harness {
       return this.end(sequence);
     }
     sequence.append(dice.chance(0.5) ? 0 : dice.below(50));
-    const token = { type: "token", token: 0, logprob: 0, entropy: 0, varentropy: 0 } as const;
-    sequence.events.push({ ...token, top: [] });
+    sequence.events.push({
+      type: "token",
+      token: 0,
+      logprob: 0,
+      entropy: 0,
+      varentropy: 0,
+      endProbability: 0,
+      top: [],
+    });
     if (dice.chance(0.9)) await this.catchUp(sequence);
   }
 

@@ -183,6 +183,7 @@ function tokenEvent(token: number, top: number) {
     logprob: -0.25,
     entropy: 0.75,
     varentropy: 0.1,
+    endProbability: 0.01,
     top: alternatives,
   };
 }
