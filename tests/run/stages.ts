@@ -108,11 +108,16 @@ async function bunTests(context: Context): Promise<Outcome> {
   const bun = await findBun(context);
   if (bun === undefined) return skip("tests under Bun: no bun on the PATH; npm install -g bun");
   const [command, ...prefix] = bun;
+  const options = { cwd: context.root, env: await withTinyModel(context) };
+  const install = await single(
+    run(command, [...prefix, "install", "--frozen-lockfile"], options),
+  );
+  if (install.failed > 0) return install;
   return await withReport(context, (report) =>
     run(command, [
       ...[...prefix, "test", "--reporter=junit", `--reporter-outfile=${report}`],
       "./tests/runtimes/bun/",
-    ], { cwd: context.root, env: context.env }));
+    ], options));
 }
 
 /** How to start Bun: the one on the PATH; in CI the pinned one by way of npx, if there is none. */
@@ -128,12 +133,20 @@ async function nodeTests(context: Context): Promise<Outcome> {
   }
   const build = await single(deno(context, ["task", "build"]));
   if (build.failed > 0) return build;
+  const options = { cwd: context.root, env: await withTinyModel(context) };
   return await withReport(context, (report) =>
     run("node", [
       ...["--test", "--test-reporter=junit", `--test-reporter-destination=${report}`],
       ...["--test-reporter=spec", "--test-reporter-destination=stdout"],
       "tests/runtimes/node/",
-    ], { cwd: context.root, env: context.env }));
+    ], options));
+}
+
+/** The environment of the tests of other runtimes, which cannot make the tiny model themselves. */
+async function withTinyModel(context: Context): Promise<Record<string, string>> {
+  const path = `${context.scratch}/tiny.gguf`;
+  if (!existsSync(path)) await deno(context, ["run", "-A", "tests/support/tiny_model.ts", path]);
+  return { ...context.env, ENTROPIC_TINY_MODEL: path };
 }
 
 /** Runs a command that writes a JUnit report, and counts its tests. */
