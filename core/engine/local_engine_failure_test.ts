@@ -19,7 +19,8 @@ Deno.test("LocalEngine fails a sequence alone whose logits are unusable", async 
     const shape: ScriptedOptions["shape"] = (logits, history) => {
       if (history.includes(63)) value === -Infinity ? logits.fill(value) : logits[5] = value;
     };
-    const engine = new LocalEngine(new ScriptedBackend({ shape }));
+    // Chunks of 16, so that the first blocks are shared before the trouble shows.
+    const engine = new LocalEngine(new ScriptedBackend({ shape, limits: { maxBatchTokens: 16 } }));
     const poisoned = [...promptOf(33, 1, 63), 63];
     const got = await outcomes([
       run(engine, request(poisoned)),

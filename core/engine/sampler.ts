@@ -8,12 +8,21 @@
  */
 import { RequestError } from "../errors.ts";
 import type { LogitStats } from "./backend.ts";
-import { type Bounds, type Candidates, candidatesFromStats, candidatesOf } from "./candidates.ts";
-import { weight } from "./candidates.ts";
+import {
+  type Bounds,
+  type Candidates,
+  candidatesFromStats,
+  candidatesOf,
+  firstOf,
+  weight,
+} from "./candidates.ts";
 import type { SamplingParams } from "./engine.ts";
 import type { LogitAdjuster } from "./logit_adjuster.ts";
 
-/** How many candidates the whole row is first ranked into, and the factor from try to try. */
+/**
+ * How many of a whole row are ranked at first, and the factor by which that grows where a filter
+ * keeps more. Not less than any backend's `topK`: both ways to a token must rank alike.
+ */
 const FIRST_RANKED = 256;
 const GROWTH = 16;
 
@@ -46,8 +55,8 @@ export function sampleFromLogits(
   u: number,
 ): number {
   const adjusted = adjuster.adjustAll(logits);
-  for (let count = FIRST_RANKED;; count *= GROWTH) {
-    const candidates = candidatesOf(adjusted, count);
+  for (let limit = FIRST_RANKED;; limit *= GROWTH) {
+    const candidates = candidatesOf(adjusted, limit);
     if (candidates.logits[0] === -Infinity) {
       throw new RequestError("Cannot sample a token: logit_bias and min_tokens ban all of them", {
         param: "logit_bias",
@@ -64,91 +73,82 @@ function isGreedy(sampling: SamplingParams): boolean {
 }
 
 function choose(candidates: Candidates, sampling: SamplingParams, u: number): number | undefined {
-  if (candidates.ids.length === 0) return undefined;
+  if (candidates.count === 0) return undefined;
   if (isGreedy(sampling)) return candidates.ids[0];
-  const kept = keepLikely(
-    keepMass(keepFirst(candidates, sampling.topK), sampling.topP),
-    sampling.minP,
-  );
-  return kept === undefined ? undefined : draw(kept, sampling.temperature ?? 1, u);
+  const first = keepFirst(candidates, sampling.topK ?? 0);
+  const nucleus = first && keepMass(first, sampling.topP ?? 1);
+  const likely = nucleus && keepLikely(nucleus, sampling.minP ?? 0);
+  return likely && draw(likely, sampling.temperature ?? 1, u);
 }
 
-/** top_k: the k most likely. */
-function keepFirst(candidates: Candidates, k = 0): Candidates | undefined {
-  if (k === 0 || k >= candidates.ids.length + candidates.others) return candidates;
-  return k <= candidates.ids.length ? only(candidates, k) : undefined;
+/** top_k: the k most likely; 0 keeps all. */
+function keepFirst(candidates: Candidates, k: number): Candidates | undefined {
+  if (k === 0 || k >= candidates.count + candidates.others) return candidates;
+  return k <= candidates.count ? firstOf(candidates, k) : undefined;
 }
 
 /** top_p: the fewest, best first, whose mass reaches p of the whole. */
-function keepMass(candidates: Candidates | undefined, p = 1): Candidates | undefined {
-  if (candidates === undefined || p >= 1) return candidates;
+function keepMass(candidates: Candidates, p: number): Candidates | undefined {
+  if (p >= 1) return candidates;
   const weights = weightsOf(candidates, 1);
-  const index = agreed(weights, candidates.othersMass(1), (sum, total) => sum >= p * total);
-  return index === undefined ? undefined : only(candidates, index + 1);
+  const others = candidates.othersMass(1);
+  const index = agreed(weights, others, (sum, total) => sum >= p * total);
+  if (index !== undefined) return firstOf(candidates, index + 1);
+  // Rounding may leave the sum of all just short of p.
+  return others.high === 0 ? candidates : undefined;
 }
 
 /** min_p: those at least m times as likely as the best. */
-function keepLikely(candidates: Candidates | undefined, m = 0): Candidates | undefined {
-  if (candidates === undefined || m <= 0) return candidates;
+function keepLikely(candidates: Candidates, m: number): Candidates | undefined {
+  if (m <= 0) return candidates;
   const threshold = (candidates.logits[0] as number) + Math.log(m);
-  let count = 0;
-  while (count < candidates.logits.length && (candidates.logits[count] as number) >= threshold) {
-    count++;
-  }
-  const settled = count < candidates.logits.length || candidates.ceiling < threshold ||
-    candidates.others === 0;
-  return settled ? only(candidates, Math.max(1, count)) : undefined;
+  let count = 1;
+  while (count < candidates.count && (candidates.logits[count] as number) >= threshold) count++;
+  const mayGoOn = count === candidates.count && candidates.others > 0 &&
+    candidates.ceiling >= threshold;
+  return mayGoOn ? undefined : firstOf(candidates, count);
 }
 
-/** The token where the cumulated weights pass the share `u` of their sum. */
+/** The token where the cumulated weights, the candidates' before the others', pass u of their sum. */
 function draw(candidates: Candidates, temperature: number, u: number): number | undefined {
   const weights = weightsOf(candidates, temperature);
   const others = candidates.othersMass(temperature);
   const index = agreed(weights, others, (sum, total) => sum > u * total);
-  return index === undefined ? undefined : candidates.ids[index];
+  if (index !== undefined) return candidates.ids[index];
+  // Rounding may leave the sum of all just short of u.
+  if (others.high === 0) return candidates.ids[weights.findLastIndex((w) => w > 0)];
+  if (others.low !== others.high) return undefined;
+  const known = sumOf(weights);
+  return candidates.otherAt(u * (known + others.high) - known, temperature);
 }
 
-/** The first `count` candidates, and nothing behind them. */
-function only(candidates: Candidates, count: number): Candidates {
-  return {
-    ids: Array.prototype.slice.call(candidates.ids, 0, count),
-    logits: Array.prototype.slice.call(candidates.logits, 0, count),
-    others: 0,
-    ceiling: -Infinity,
-    othersMass: () => ({ low: 0, high: 0 }),
-  };
+/** Relative to the best, shape [count]. */
+function weightsOf({ logits, count }: Candidates, temperature: number): Float64Array {
+  const weights = new Float64Array(count), best = logits[0] as number;
+  for (let i = 0; i < count; i++) weights[i] = weight(logits[i] as number, best, temperature);
+  return weights;
 }
 
-function weightsOf({ logits }: Candidates, temperature: number): Float64Array {
-  const best = logits[0] as number;
-  return Float64Array.from(logits, (logit) => weight(logit, best, temperature));
+function sumOf(weights: Float64Array): number {
+  let sum = 0;
+  for (const w of weights) sum += w;
+  return sum;
 }
+
+type Passes = (sum: number, total: number) => boolean;
 
 /**
  * The first index whose cumulated weight passes, if it is the same for every mass that the others
- * may have. The sums run best first, so that every path to a choice rounds alike.
+ * may have.
  */
-function agreed(
-  weights: Float64Array,
-  others: Bounds,
-  passes: (sum: number, total: number) => boolean,
-): number | undefined {
-  let known = 0;
-  for (const w of weights) known += w;
+function agreed(weights: Float64Array, others: Bounds, passes: Passes): number | undefined {
+  const known = sumOf(weights);
   const first = firstPassing(weights, known + others.low, passes);
-  if (first === undefined) {
-    // Rounding may keep the last one from passing although nothing lies behind it.
-    return others.high === 0 ? weights.findLastIndex((w) => w > 0) : undefined;
-  }
-  if (others.low === others.high) return first;
+  if (first === undefined || others.low === others.high) return first;
   return firstPassing(weights, known + others.high, passes) === first ? first : undefined;
 }
 
-function firstPassing(
-  weights: Float64Array,
-  total: number,
-  passes: (sum: number, total: number) => boolean,
-): number | undefined {
+function firstPassing(weights: Float64Array, total: number, passes: Passes): number | undefined {
   let sum = 0;
   for (let i = 0; i < weights.length; i++) {
     sum += weights[i] as number;
