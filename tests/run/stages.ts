@@ -38,7 +38,7 @@ const DENO = Deno.execPath();
 export const STAGES: readonly Stage[] = [
   { name: "fmt", run: (context) => single(deno(context, ["fmt", "--check"])) },
   { name: "lint", run: (context) => single(deno(context, ["lint", "--quiet"])) },
-  { name: "types", run: (context) => single(deno(context, ["check", "--quiet", "."])) },
+  { name: "types", run: checkTypes },
   { name: "wasm", run: rebuildWasm },
   { name: "model", run: fetchModel },
   { name: "unit", run: (context) => denoTests(context, ["core", "wasm", "gpu"]) },
@@ -63,6 +63,12 @@ const skip = (reason: string): Outcome => ({
   skipped: [reason],
   output: "",
 });
+
+/** Checks all types; in CI also that `deno.lock` covers every import. */
+function checkTypes(context: Context): Promise<Outcome> {
+  const frozen = context.strict ? ["--frozen"] : [];
+  return single(deno(context, ["check", "--quiet", ...frozen, "."]));
+}
 
 /** Rebuilds the WASM artifacts and compares them with the committed ones; needs Rust. */
 async function rebuildWasm(context: Context): Promise<Outcome> {
