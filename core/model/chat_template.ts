@@ -4,20 +4,16 @@
  */
 import { Template } from "@huggingface/jinja";
 import { RequestError } from "../errors.ts";
-import { ControlGuard } from "./chat_template_guard.ts";
+import { ControlGuard, type PromptSegment } from "./chat_template_guard.ts";
 import { lineOfRenderError, lineOfSyntaxError } from "./chat_template_line.ts";
 import type { Tokenizer } from "./tokenizer.ts";
+
+export type { PromptSegment };
 
 export interface ChatMessage {
   readonly role: string;
   readonly content: string;
   readonly name?: string;
-}
-
-/** A piece of a rendered prompt: a control token's text, or plain text in which none may be seen. */
-export interface PromptSegment {
-  readonly text: string;
-  readonly control: boolean;
 }
 
 export interface RenderOptions {

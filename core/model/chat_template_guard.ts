@@ -5,7 +5,12 @@
  * control tokens, which only the template can have written, and the marks are taken out.
  */
 import { RequestError } from "../errors.ts";
-import type { PromptSegment } from "./chat_template.ts";
+
+/** A piece of a rendered prompt: a control token's text, or plain text in which none may be seen. */
+export interface PromptSegment {
+  readonly text: string;
+  readonly control: boolean;
+}
 
 /** Private-use characters: they mean nothing to anyone, so that some are free in every text. */
 const PRIVATE_USE = { first: 0xe000, last: 0xf8ff };

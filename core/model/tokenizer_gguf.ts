@@ -65,7 +65,7 @@ function sentencePiece(metadata: GgufMetadata): TokenizerSpec {
     model: {
       type: "sentencePiece",
       spacePrefix: metadata.bool(`${PREFIX}add_space_prefix`, true),
-      unknown: metadata.uint(`${PREFIX}unknown_token_id`, null),
+      unknown: tokenId(metadata, "unknown", common.tokens.length) ?? null,
       bytes: byteTokens(common.tokens, common.types),
     },
     normalizer: null,

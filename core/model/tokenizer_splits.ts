@@ -61,3 +61,37 @@ export function splitAndMapBytes(kind: SplitKind): Json {
   };
   return { type: "Sequence", pretokenizers: [...splits, bytes] };
 }
+
+/** Expressions, one of which is enough for a text to be cut; also as `tokenizer.json` files have it. */
+const CUTTING: ReadonlySet<string> = new Set(
+  [GPT2, llama3("\\p{N}{1,3}"), llama3("\\p{N}")].flatMap((expression) => [
+    expression,
+    expression.replace(/^\(\?:[^)]*\)/, "(?i:'s|'t|'re|'ve|'m|'ll|'d)"),
+  ]),
+);
+
+/**
+ * Whether a pre-tokenizer of a `tokenizer.json` splits wherever a long text may be cut, and does
+ * nothing at the beginning of a text that would then happen at each cut.
+ */
+export function isCutAtWords(preTokenizer: Json): boolean {
+  const parts = steps(preTokenizer);
+  const splits = parts.some(({ type, use_regex, pattern, behavior, invert }) =>
+    type === "ByteLevel"
+      ? use_regex !== false
+      : type === "Split" && behavior === "Isolated" && invert !== true &&
+        CUTTING.has(String(pattern && Object(pattern)["Regex"]))
+  );
+  return splits &&
+    parts.every(({ type, add_prefix_space }) =>
+      ["ByteLevel", "Split", "Digits"].includes(String(type)) && add_prefix_space !== true
+    );
+}
+
+/** The pre-tokenizers that a `Sequence` consists of. */
+function steps(preTokenizer: Json): Record<string, Json>[] {
+  if (typeof preTokenizer !== "object" || preTokenizer === null) return [];
+  const step = preTokenizer as Record<string, Json>;
+  const inner = step["pretokenizers"];
+  return Array.isArray(inner) ? inner.flatMap(steps) : [step];
+}

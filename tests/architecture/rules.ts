@@ -44,6 +44,8 @@ export const AREAS: readonly Area[] = [
   },
   { path: "core/host/build.ts", may: [], packages: ["node:", "esbuild"] },
   { path: "wasm/", may: ["core/model/", ...CONTRACTS], packages: ["node:"] },
+  { path: "wasm/build/", may: [], packages: ["node:", "npm:"] },
+  { path: "wasm/build.ts", may: ["wasm/build/"], packages: ["node:"] },
   { path: "gpu/", may: ["core/model/", ...CONTRACTS], packages: [] },
   { path: "mod.ts", may: ["core/", "wasm/", "gpu/"], packages: [] },
   { path: "examples/", may: ["mod.ts"], packages: ["*"] },
