@@ -1,6 +1,7 @@
 /** What a request must satisfy to be queued at all. */
+import { TEMPERATURE_LAWS, temperatureControl } from "../entropic/temperature.ts";
 import { RequestError } from "../errors.ts";
-import type { EngineInfo, SequenceRequest } from "./engine.ts";
+import type { EngineInfo, SamplingParams, SequenceRequest } from "./engine.ts";
 
 const MAX_SEED = 0xffff_ffff_ffff_ffffn;
 
@@ -11,6 +12,7 @@ export function checkRequest(request: SequenceRequest, info: EngineInfo): void {
     throw refuse("prompt", "empty", "at least 1 token");
   }
   checkNumbers(request, info);
+  checkControl(request.sampling);
   checkTokens("stop_token_ids", request.stopTokens ?? [], info.config.vocabularySize);
   const { logitBias = [] } = request.sampling;
   checkTokens("logit_bias", logitBias.map(([token]) => token), info.config.vocabularySize);
@@ -62,6 +64,33 @@ function checkNumbers(request: SequenceRequest, { limits }: EngineInfo): void {
     throw refuse("seed", sampling.seed, `a whole number from 0 to ${MAX_SEED}`);
   }
 }
+
+function checkControl({ temperature, temperatureControl: given }: SamplingParams): void {
+  if (given === undefined) return;
+  if (!TEMPERATURE_LAWS.includes(given.law)) {
+    throw refuse("entropic.temperature.law", given.law, TEMPERATURE_LAWS.join(", "));
+  }
+  if (temperature === 0) {
+    throw refuse("temperature", 0, "a number above 0 where a law steers it from there");
+  }
+  const control = temperatureControl(given);
+  for (const [name, { allows, allowed }] of Object.entries(CONTROL_RULES)) {
+    const value = control[name as keyof typeof CONTROL_RULES];
+    if (!allows(value)) throw refuse(`entropic.temperature.${name}`, value, allowed);
+  }
+  if (control.min > control.max) {
+    throw refuse("entropic.temperature.min", control.min, `a number up to max, ${control.max}`);
+  }
+}
+
+const CONTROL_RULES = {
+  target: { allows: (x: number) => x >= 0 && x < Infinity, allowed: "a finite number >= 0" },
+  eta: { allows: (x: number) => x > 0 && x < Infinity, allowed: "a finite number > 0" },
+  leak: { allows: (x: number) => x > 0 && x <= 1, allowed: "a number in (0, 1]" },
+  kappa: { allows: (x: number) => x > 0 && x < 1, allowed: "a number in (0, 1)" },
+  min: { allows: (x: number) => x >= 0.01 && x <= 100, allowed: "a number in [0.01, 100]" },
+  max: { allows: (x: number) => x >= 0.01 && x <= 100, allowed: "a number in [0.01, 100]" },
+};
 
 function checkTokens(param: string, tokens: ArrayLike<number>, vocabularySize: number): void {
   for (let i = 0; i < tokens.length; i++) {

@@ -2,6 +2,8 @@
  * The Engine contract: token ids in, token ids out. It knows nothing of text. `LocalEngine` runs in
  * this thread; `RemoteEngine` speaks to one in a Worker.
  */
+import type { Cost } from "../entropic/cost.ts";
+import type { TemperatureControl, TemperatureLaw } from "../entropic/temperature.ts";
 import type { ModelConfig } from "../model/config.ts";
 import type { BackendInfo, BackendLimits } from "./backend.ts";
 
@@ -9,6 +11,11 @@ import type { BackendInfo, BackendLimits } from "./backend.ts";
 export interface SamplingParams {
   /** 0 is greedy; 1 is the model's own distribution. Any finite value >= 0. */
   readonly temperature?: number;
+  /**
+   * Steers the temperature by entropy, from `temperature` on, which must not be 0 then. Left out, the
+   * temperature stays what it is. H is taken after biases and penalties, before top_k and its like.
+   */
+  readonly temperatureControl?: Partial<TemperatureControl> & { readonly law: TemperatureLaw };
   /** Keep the k most likely tokens; 0 keeps all. */
   readonly topK?: number;
   /** Keep the smallest set with this mass (arXiv 1904.09751), in (0, 1]. */
@@ -64,6 +71,8 @@ export interface TokenEvent extends TokenLogprob {
   readonly varentropy: number;
   /** Probability that the raw distribution gave to the model's end tokens. */
   readonly endProbability: number;
+  /** That the token was drawn with; 0 is greedy. */
+  readonly temperature: number;
   /** The most likely tokens, best first; empty unless asked for. */
   readonly top: readonly TokenLogprob[];
 }
@@ -91,6 +100,20 @@ export interface Timings {
   readonly decode: number;
 }
 
+/** How a sequence's temperature control went; means are over the steps drawn. */
+export interface TemperatureReport {
+  readonly law: TemperatureLaw;
+  /** Share of steps at T_min or T_max. */
+  readonly railShare: number;
+  readonly meanTemperature: number;
+  /** Of H at the temperature drawn with, in nats: mean and standard deviation. */
+  readonly meanEntropy: number;
+  readonly entropyDeviation: number;
+  readonly meanVarentropy: number;
+  /** Mean of eta_t V, by which the law's slope differs from 1. */
+  readonly meanGain: number;
+}
+
 /** The last event of every stream that did not fail. */
 export interface EndEvent {
   readonly type: "end";
@@ -101,6 +124,10 @@ export interface EndEvent {
   readonly timings: Timings;
   /** Entropic time of the sequence: nats of entropy removed (arXiv 2603.03310). */
   readonly tau: number;
+  /** Its share of the steps that it was part of. */
+  readonly cost: Cost;
+  /** Missing where its temperature was not controlled. */
+  readonly temperature?: TemperatureReport;
 }
 
 export type SequenceEvent = PromptEvent | TokenEvent | EndEvent;
@@ -142,6 +169,8 @@ export interface EngineStats {
   readonly finished: Readonly<Record<FinishReason | "error", number>>;
   /** Nats, over all sequences. */
   readonly tau: number;
+  /** Of all steps. */
+  readonly cost: Cost;
   /** Seconds spent inside `Backend.forward`. */
   readonly forwardSeconds: number;
   /** Seconds spent in steps outside `Backend.forward`. */

@@ -1,4 +1,5 @@
 /** Counters from the engine's start, for `/metrics`. */
+import { type Cost, NO_COST } from "../entropic/cost.ts";
 import type { BlockPool } from "./block_pool.ts";
 import type { EngineStats, FinishReason } from "./engine.ts";
 import type { Scheduler } from "./scheduler.ts";
@@ -8,6 +9,7 @@ export class EngineCounters {
   steps = 0;
   generatedTokens = 0;
   tau = 0;
+  cost: Cost = NO_COST;
   /** Milliseconds in steps, and of them in `Backend.forward`. */
   stepTime = 0;
   forwardTime = 0;
@@ -52,6 +54,7 @@ export class EngineCounters {
       preemptions: this.#pastPreemptions + scheduler.preemptions,
       finished: { ...this.#finished },
       tau: this.tau,
+      cost: this.cost,
       forwardSeconds: this.forwardTime / 1000,
       overheadSeconds: (this.stepTime - this.forwardTime) / 1000,
     };

@@ -1,8 +1,10 @@
 /**
  * Policies: who runs first. A policy is data and a pure function from facts to an order key; the
- * scheduler does the rest. Every policy plugs in here.
+ * scheduler does the rest, and victims go by the same key. Every policy plugs in here.
  */
 import type { EntropicClock } from "../entropic/clock.ts";
+import type { EndEvidence } from "../entropic/hazard.ts";
+import type { Workload } from "../entropic/workload.ts";
 
 /** What a policy may know of a sequence. */
 export interface SequenceFacts {
@@ -19,10 +21,10 @@ export interface SequenceFacts {
   readonly uncomputedTokens: number;
   /** Whether it holds KV blocks. */
   readonly resident: boolean;
-  /** Its entropic time and latest entropy. */
+  /** Its entropic time, latest entropy, and how fast that falls. */
   readonly clock: EntropicClock;
-  /** Probability that the latest distribution gave to ending; 0 before the first. */
-  readonly endProbability: number;
+  /** What its distributions say about ending. */
+  readonly evidence: EndEvidence;
 }
 
 export interface Policy {
@@ -30,11 +32,13 @@ export interface Policy {
   /**
    * The order key of a sequence: lower runs first, ties by `id`. Pure. `now` is in milliseconds; a
    * key that ages all sequences alike should leave it out and count from `arrival`.
+   *
+   * @param workload What the engine has learnt so far.
    */
-  key(facts: SequenceFacts, now: number): number;
+  key(facts: SequenceFacts, now: number, workload: Workload): number;
   /**
-   * Every how many steps the keys of waiting sequences are worked out anew; 0 where they do not
-   * change while a sequence waits. Those of resident sequences are, in every step.
+   * In how many steps the keys of all waiting sequences are worked out anew, some in each step; 0
+   * where they do not change while a sequence waits. Those of resident sequences are in every step.
    */
   readonly refreshSteps: number;
 }

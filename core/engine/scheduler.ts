@@ -6,6 +6,7 @@
  *
  * Changes sequences and pool, synchronously; knows nothing of tensors.
  */
+import { FIRST_WORKLOAD, observeStep, type StepObservation } from "../entropic/workload.ts";
 import { BLOCK_SIZE } from "./backend.ts";
 import type { BlockPool, PrefixMatch } from "./block_pool.ts";
 import { type Policy, runsBefore } from "./policy.ts";
@@ -31,18 +32,19 @@ export interface SchedulerOptions {
 export class Scheduler {
   /** Sequences that hold KV blocks; in order during a step. */
   readonly resident: Sequence[] = [];
-  readonly #waiting = new WaitingQueue<Sequence>();
+  readonly #waiting: WaitingQueue<Sequence>;
   /** Sequences without blocks that cannot run now: readers too slow, or a leader ahead. */
   readonly #parked = new Set<Sequence>();
   readonly #pool: BlockPool;
   readonly #options: SchedulerOptions;
   #hostBytesLeft: number;
-  #steps = 0;
+  #workload = FIRST_WORKLOAD;
   #preemptions = 0;
 
   constructor(pool: BlockPool, options: SchedulerOptions) {
     this.#pool = pool;
     this.#options = options;
+    this.#waiting = new WaitingQueue(Math.max(1, options.policy.refreshSteps));
     this.#hostBytesLeft = options.hostBytes;
   }
 
@@ -72,7 +74,7 @@ export class Scheduler {
   }
 
   add(sequence: Sequence, now: number): void {
-    sequence.key = this.#options.policy.key(sequence, now);
+    sequence.key = this.#options.policy.key(sequence, now, this.#workload);
     // What the KV of a chain of tokens depends on besides the tokens.
     sequence.root = sequence.prefix = this.#pool.root(JSON.stringify(sequence.attention));
     this.#waiting.push(sequence);
@@ -108,6 +110,11 @@ export class Scheduler {
     sequence.host = undefined;
   }
 
+  /** Takes note of how a step went, for the policy. */
+  observe(step: StepObservation): void {
+    this.#workload = observeStep(this.#workload, step);
+  }
+
   /** Decides the next step. All blocks that it writes are held by its sequences when it returns. */
   schedule(now: number): ScheduledStep {
     const { stepTokens, maxOutputRows } = this.#options;
@@ -140,12 +147,10 @@ export class Scheduler {
   /** Order keys of this step. */
   #order(now: number): void {
     const { policy } = this.#options;
-    const key = (sequence: Sequence) => policy.key(sequence, now);
+    const key = (sequence: Sequence) => policy.key(sequence, now, this.#workload);
     for (const sequence of this.resident) sequence.key = key(sequence);
     this.resident.sort((a, b) => a.key - b.key || a.id - b.id);
-    if (policy.refreshSteps > 0 && this.#steps++ % policy.refreshSteps === 0) {
-      this.#waiting.refresh(key);
-    }
+    if (policy.refreshSteps > 0) this.#waiting.refresh(key);
   }
 
   /** Gives places to waiting sequences in order. One that does not fit yet holds up those behind. */

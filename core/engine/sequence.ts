@@ -3,6 +3,9 @@
  * been observed and drawn so far. Scheduler and pool change the block fields, the engine the others.
  */
 import { advance, CLOCK_START, type EntropicClock } from "../entropic/clock.ts";
+import { addCost, type Cost, NO_COST } from "../entropic/cost.ts";
+import { type EndEvidence, NO_EVIDENCE, observeEnd } from "../entropic/hazard.ts";
+import { TemperatureLoop } from "./temperature_loop.ts";
 import { type AttentionPlan, BLOCK_SIZE, DENSE, type LogitStats } from "./backend.ts";
 import type { PrefixId } from "./block_pool.ts";
 import type { EndEvent, FinishReason, PromptEvent, SequenceRequest } from "./engine.ts";
@@ -35,6 +38,8 @@ export class Sequence implements SequenceFacts, Waiter {
   readonly promptTokens: number;
   readonly attention: AttentionPlan = DENSE;
   readonly milestones: Milestones;
+  /** Missing where the request's temperature is what it draws with. */
+  readonly temperature: TemperatureLoop | undefined;
 
   // Owned by the scheduler, down to `cachedTokens`.
   key = 0;
@@ -59,7 +64,8 @@ export class Sequence implements SequenceFacts, Waiter {
   /** Asked to end; done at the next step boundary. */
   aborted = false;
   clock: EntropicClock = CLOCK_START;
-  endProbability = 0;
+  evidence: EndEvidence = NO_EVIDENCE;
+  cost: Cost = NO_COST;
   readonly promptLogprobs: PromptEvent["logprobs"][number][] = [];
 
   #tokens: Uint32Array;
@@ -88,6 +94,7 @@ export class Sequence implements SequenceFacts, Waiter {
       ...(request.stopTokens ?? []),
     ]);
     this.adjuster = new LogitAdjuster(request, this.#stops);
+    this.temperature = TemperatureLoop.of(request.sampling);
   }
 
   get arrival(): number {
@@ -163,7 +170,12 @@ export class Sequence implements SequenceFacts, Waiter {
   /** Takes note of the distribution that the next token is drawn from. */
   observe(stats: LogitStats): void {
     this.clock = advance(this.clock, stats.entropy);
-    this.endProbability = stats.endProbability;
+    this.evidence = observeEnd(this.evidence, stats.endProbability);
+  }
+
+  /** Takes its share of a step. */
+  charge(share: Cost): void {
+    this.cost = addCost(this.cost, share);
   }
 
   /** Whether drawing this token ends the sequence. */
@@ -189,6 +201,8 @@ export class Sequence implements SequenceFacts, Waiter {
         decode: now - firstToken,
       },
       tau: this.clock.tau,
+      cost: this.cost,
+      ...(this.temperature && { temperature: this.temperature.report() }),
     };
   }
 }

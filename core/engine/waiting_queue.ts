@@ -1,6 +1,7 @@
 /**
  * The sequences that wait for a place, best order key first: a binary heap that also removes from the
- * middle, for aborts.
+ * middle, for aborts. Keys that go stale are worked out anew slice by slice, so that no step pays for
+ * all of a long queue.
  */
 import { runsBefore } from "./policy.ts";
 
@@ -14,6 +15,14 @@ export interface Waiter {
 
 export class WaitingQueue<T extends Waiter> {
   readonly #heap: T[] = [];
+  /** Waiters by `id` modulo the number of slices. */
+  readonly #slices: readonly Set<T>[];
+  #next = 0;
+
+  /** @param slices In how many calls of `refresh` every key is worked out anew. */
+  constructor(slices = 1) {
+    this.#slices = Array.from({ length: slices }, () => new Set<T>());
+  }
 
   get size(): number {
     return this.#heap.length;
@@ -24,6 +33,7 @@ export class WaitingQueue<T extends Waiter> {
   }
 
   push(waiter: T): void {
+    this.#sliceOf(waiter).add(waiter);
     this.#heap.push(waiter);
     this.#up(waiter, this.#heap.length - 1);
   }
@@ -33,24 +43,30 @@ export class WaitingQueue<T extends Waiter> {
     const index = waiter.heapIndex;
     if (index < 0) return;
     waiter.heapIndex = -1;
+    this.#sliceOf(waiter).delete(waiter);
     const last = this.#heap.pop();
     if (last === undefined || last === waiter) return;
     this.#up(last, index);
     this.#down(last, last.heapIndex);
   }
 
-  /** Works out all keys anew, in linear time. */
+  /** Works out the keys of the next slice anew. */
   refresh(key: (waiter: T) => number): void {
-    for (const waiter of this.#heap) waiter.key = key(waiter);
-    for (let i = this.#heap.length >> 1; i >= 0; i--) {
-      const waiter = this.#heap[i];
-      if (waiter !== undefined) this.#down(waiter, i);
+    const slice = this.#slices[this.#next++ % this.#slices.length] as Set<T>;
+    for (const waiter of slice) {
+      waiter.key = key(waiter);
+      this.#up(waiter, waiter.heapIndex);
+      this.#down(waiter, waiter.heapIndex);
     }
   }
 
   /** In no particular order. */
   [Symbol.iterator](): Iterator<T> {
     return this.#heap[Symbol.iterator]();
+  }
+
+  #sliceOf(waiter: T): Set<T> {
+    return this.#slices[waiter.id % this.#slices.length] as Set<T>;
   }
 
   #up(waiter: T, from: number): void {

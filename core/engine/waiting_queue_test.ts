@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assert, assertEquals } from "@std/assert";
 import fc from "fast-check";
 import { runsBefore } from "./policy.ts";
 import { type Waiter, WaitingQueue } from "./waiting_queue.ts";
@@ -39,12 +39,22 @@ Deno.test("WaitingQueue gives waiters by key, ties by id, also after removals fr
   }));
 });
 
-Deno.test("WaitingQueue.refresh orders by the new keys", () => {
-  fc.assert(fc.property(keys, fc.integer({ min: 1, max: 30 }), (given, modulus) => {
-    const queue = new WaitingQueue<Waiter>();
+Deno.test("WaitingQueue.refresh orders by the new keys, slice by slice", () => {
+  const modulus = fc.integer({ min: 1, max: 30 }), slices = fc.integer({ min: 1, max: 8 });
+  fc.assert(fc.property(keys, modulus, slices, (given, modulus, slices) => {
+    const queue = new WaitingQueue<Waiter>(slices);
     const waiters = waitersOf(given);
     for (const waiter of waiters) queue.push(waiter);
-    queue.refresh(({ id }) => (id * 7) % modulus);
+    const refreshed: number[] = [];
+    for (let call = 0; call < slices; call++) {
+      const before = refreshed.length;
+      queue.refresh(({ id }) => {
+        refreshed.push(id);
+        return (id * 7) % modulus;
+      });
+      assert(refreshed.length - before <= Math.ceil(waiters.length / slices));
+    }
+    assertEquals(refreshed.toSorted((a, b) => a - b), waiters.map(({ id }) => id));
     assertEquals(drain(queue), ordered(waiters));
   }));
 });

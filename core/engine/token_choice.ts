@@ -1,0 +1,37 @@
+/** The next token of a sequence: the temperature that its control sets, then the sampler. */
+import type { LogitRow } from "./logit_row.ts";
+import { uniform } from "./random.ts";
+import { sampleFromLogits, sampleFromStats } from "./sampler.ts";
+import type { Sequence } from "./sequence.ts";
+
+export interface TokenChoice {
+  readonly token: number;
+  /** That it was drawn with. */
+  readonly temperature: number;
+}
+
+/**
+ * Draws from the statistics alone where they settle it.
+ *
+ * @throws {RequestError} No token is left to choose from.
+ */
+export async function chooseToken(
+  sequence: Sequence,
+  row: LogitRow,
+  vocabularySize: number,
+): Promise<TokenChoice> {
+  const { adjuster, request, generatedTokens } = sequence;
+  const temperature = await nextTemperature(sequence, row);
+  const sampling = { ...request.sampling, temperature };
+  const u = uniform(sampling.seed, generatedTokens);
+  const token = sampleFromStats(sampling, row.stats, adjuster, vocabularySize, u) ??
+    sampleFromLogits(sampling, await row.logits(), adjuster, u);
+  return { token, temperature };
+}
+
+async function nextTemperature(sequence: Sequence, row: LogitRow): Promise<number> {
+  const { temperature: loop, adjuster, request } = sequence;
+  if (loop === undefined) return request.sampling.temperature ?? 1;
+  const logits = await row.logits();
+  return loop.next(row.stats.entropy, adjuster.neutral ? logits : adjuster.adjustAll(logits));
+}
