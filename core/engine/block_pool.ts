@@ -1,6 +1,7 @@
 /**
- * The KV blocks of a backend: reference counts, prefix sharing, and a free list that gives up the least
- * recently used prefixes last. It moves no data; it only says which block holds what.
+ * The KV blocks of a backend: reference counts, prefix sharing, and a free list that gives up the
+ * least recently used prefixes first, but blocks without a prefix before them. It moves no data; it
+ * only says which block holds what.
  *
  * A full block can be found again by the pair (prefix of its parent, its 16 tokens). Each distinct
  * pair gets a number that is never used twice, so a number names one exact chain of tokens from the

@@ -12,6 +12,14 @@ import type { BlockPool, PrefixMatch } from "./block_pool.ts";
 import { type Policy, runsBefore } from "./policy.ts";
 import { ScheduledStep } from "./scheduled_step.ts";
 import type { Sequence } from "./sequence.ts";
+import {
+  blocksFor,
+  chooseRoot,
+  commonBlocks,
+  dropBlocks,
+  shareFullBlocks,
+  takeBlocks,
+} from "./sequence_blocks.ts";
 import { WaitingQueue } from "./waiting_queue.ts";
 
 export interface SchedulerOptions {
@@ -75,8 +83,7 @@ export class Scheduler {
 
   add(sequence: Sequence, now: number): void {
     sequence.key = this.#options.policy.key(sequence, now, this.#workload);
-    // What the KV of a chain of tokens depends on besides the tokens.
-    sequence.root = sequence.prefix = this.#pool.root(JSON.stringify(sequence.attention));
+    chooseRoot(this.#pool, sequence);
     this.#waiting.push(sequence);
   }
 
@@ -130,17 +137,7 @@ export class Scheduler {
   /** Counts `count` more positions as computed, and shares the blocks that they fill. */
   commit(sequence: Sequence, count: number): void {
     sequence.computed += count;
-    while ((sequence.committed + 1) * BLOCK_SIZE <= sequence.computed) {
-      const index = sequence.committed++;
-      const block = this.#pool.commit(
-        sequence.blocks[index] as number,
-        sequence.prefix,
-        sequence.tokens,
-        index * BLOCK_SIZE,
-      );
-      sequence.blocks[index] = block;
-      sequence.prefix = this.#pool.prefixOf(block);
-    }
+    shareFullBlocks(this.#pool, sequence);
     if (!sequence.prefilling) this.#freeFollowers(sequence);
   }
 
@@ -189,11 +186,11 @@ export class Scheduler {
 
   /** A sequence that runs earlier and is about to compute a block that `next` could reuse. */
   #leaderOf(next: Sequence): Sequence | undefined {
-    const limit = next.reusableBlocks * BLOCK_SIZE;
+    const limit = next.reusableBlocks;
     return this.resident.find((sequence) =>
       sequence.prefilling && canRun(sequence) && sequence.root === next.root &&
       runsBefore(sequence, next) &&
-      wholeBlocks(commonPrefix(sequence.tokens, next.tokens, limit)) > sequence.computed
+      commonBlocks(sequence.tokens, next.tokens, limit) * BLOCK_SIZE > sequence.computed
     );
   }
 
@@ -237,13 +234,7 @@ export class Scheduler {
   /** Makes a waiting sequence resident, with blocks for all its tokens. */
   #place(sequence: Sequence, found: PrefixMatch, step: ScheduledStep): void {
     this.#waiting.remove(sequence);
-    this.#pool.acquire(found.blocks);
-    const table = [...found.blocks];
-    while (table.length < blocksFor(sequence.length)) table.push(this.#pool.allocate());
-    sequence.blocks = table;
-    sequence.committed = found.blocks.length;
-    sequence.prefix = found.prefix;
-    sequence.computed = found.blocks.length * BLOCK_SIZE;
+    takeBlocks(this.#pool, sequence, found);
     sequence.phase = "resident";
     if (sequence.milestones.started === undefined) {
       sequence.milestones.started = step.now;
@@ -251,7 +242,7 @@ export class Scheduler {
     }
     const copy = sequence.host;
     if (copy !== undefined && copy.positions > sequence.computed) {
-      const blocks = table.slice(sequence.committed, blocksFor(copy.positions));
+      const blocks = sequence.blocks.slice(sequence.committed, blocksFor(copy.positions));
       step.swapIns.push({ sequence, blocks, skip: sequence.committed, copy });
       sequence.computed = copy.positions;
     }
@@ -315,10 +306,7 @@ export class Scheduler {
   #release(sequence: Sequence): void {
     this.resident.splice(this.resident.indexOf(sequence), 1);
     this.#freeFollowers(sequence);
-    this.#pool.release(sequence.blocks);
-    sequence.blocks = [];
-    sequence.computed = sequence.committed = 0;
-    sequence.prefix = sequence.root;
+    dropBlocks(this.#pool, sequence);
   }
 
   #unfollow(sequence: Sequence): void {
@@ -344,22 +332,4 @@ export function hasStarted(sequence: Sequence): boolean {
 /** Whether a resident sequence could use a step. */
 function canRun(sequence: Sequence): boolean {
   return !sequence.events.stalled && !sequence.aborted;
-}
-
-/** Blocks that hold this many positions. */
-function blocksFor(positions: number): number {
-  return Math.ceil(positions / BLOCK_SIZE);
-}
-
-/** Rounds positions down to whole blocks. */
-function wholeBlocks(positions: number): number {
-  return positions - positions % BLOCK_SIZE;
-}
-
-/** Length of the common start of two token arrays, at most `limit`. */
-function commonPrefix(a: Uint32Array, b: Uint32Array, limit: number): number {
-  const end = Math.min(limit, a.length, b.length);
-  let length = 0;
-  while (length < end && a[length] === b[length]) length++;
-  return length;
 }
