@@ -7,7 +7,7 @@ import { type CommandResult, run } from "./command.ts";
 import { countJunit } from "./junit.ts";
 
 export interface Context {
-  /** The project's root. */
+  /** The project's root; ends with a slash. */
   readonly root: string;
   /** Scratch folder, gone at the end. */
   readonly scratch: string;
@@ -103,10 +103,11 @@ async function fetchModel(context: Context): Promise<Outcome> {
 }
 
 function denoTests(context: Context, paths: readonly string[]): Promise<Outcome> {
+  const present = paths.filter((path) => path.startsWith("-") || existsSync(context.root + path));
   return withReport(context, (report) =>
     deno(context, [
       ...["test", "-A", "--no-check", "--parallel", "--quiet", "--permit-no-files"],
-      ...[`--junit-path=${report}`, ...paths],
+      ...["--reporter=dot", `--junit-path=${report}`, ...present],
     ]));
 }
 
