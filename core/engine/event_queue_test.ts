@@ -9,6 +9,7 @@ const token = (id: number): SequenceEvent => ({
   entropy: 0,
   varentropy: 0,
   endProbability: 0,
+  temperature: 1,
   top: [],
 });
 

@@ -19,12 +19,12 @@ import { EngineCounters } from "./engine_counters.ts";
 import { engineInfo, type LocalEngineOptions, schedulerOptions } from "./engine_options.ts";
 import { EventQueue } from "./event_queue.ts";
 import { LogitRow } from "./logit_row.ts";
-import { uniform } from "./random.ts";
-import { sampleFromLogits, sampleFromStats } from "./sampler.ts";
 import type { ScheduledStep, StepEntry } from "./scheduled_step.ts";
 import { hasStarted, Scheduler } from "./scheduler.ts";
 import { Sequence } from "./sequence.ts";
+import { chargeStep, watchStep } from "./step_account.ts";
 import { StepLoop } from "./step_loop.ts";
+import { chooseToken, type TokenChoice } from "./token_choice.ts";
 
 export class LocalEngine implements Engine {
   readonly #options: LocalEngineOptions;
@@ -95,6 +95,7 @@ export class LocalEngine implements Engine {
   async #step(): Promise<boolean> {
     const step = this.#scheduler.schedule(this.#now());
     if (step.empty) return false;
+    const watched = watchStep(step, this.#counters);
     const rows = await this.#forward(step);
     for (const entry of step.entries) {
       try {
@@ -104,6 +105,7 @@ export class LocalEngine implements Engine {
         this.#fail(entry.sequence, error);
       }
     }
+    if (step.entries.length > 0) this.#scheduler.observe(watched());
     return true;
   }
 
@@ -113,7 +115,10 @@ export class LocalEngine implements Engine {
     try {
       await moveBlocks(step, this.#backend, (lost) => this.#scheduler.dropHostCopy(lost));
       start = this.#now();
-      return (await this.#backend.forward(step.batch, this.#stop.signal)).rows;
+      const result = await this.#backend.forward(step.batch, this.#stop.signal);
+      const seconds = (this.#now() - start) / 1000;
+      chargeStep(step, result, seconds, this.#backend, this.#counters);
+      return result.rows;
     } catch (error) {
       if (isFatal(error)) throw error;
       for (const sequence of step.withdraw()) this.#fail(sequence, error);
@@ -133,9 +138,9 @@ export class LocalEngine implements Engine {
     if (sequence.generatedTokens === 0) this.#startDecoding(sequence);
     if (sequence.maxTokens === 0) return this.#finish(sequence, "length");
     this.#tick(sequence, row);
-    const token = await this.#sample(sequence, row);
-    if (sequence.stopsAt(token)) return this.#finish(sequence, "stop", token);
-    await this.#emit(sequence, token, row);
+    const choice = await chooseToken(sequence, row, this.#backend.config.vocabularySize);
+    if (sequence.stopsAt(choice.token)) return this.#finish(sequence, "stop", choice.token);
+    await this.#emit(sequence, choice, row);
   }
 
   /** Checks the rows and takes prompt log-probabilities from them; answers the last one. */
@@ -171,23 +176,15 @@ export class LocalEngine implements Engine {
     this.#counters.tau += sequence.clock.tau - tau;
   }
 
-  /** The next token, from the statistics alone where they settle it. */
-  async #sample(sequence: Sequence, row: LogitRow): Promise<number> {
-    const { adjuster, request: { sampling }, generatedTokens } = sequence;
-    const u = uniform(sampling.seed, generatedTokens);
-    const { vocabularySize } = this.#backend.config;
-    return sampleFromStats(sampling, row.stats, adjuster, vocabularySize, u) ??
-      sampleFromLogits(sampling, await row.logits(), adjuster, u);
-  }
-
-  async #emit(sequence: Sequence, token: number, row: LogitRow): Promise<void> {
+  async #emit(sequence: Sequence, choice: TokenChoice, row: LogitRow): Promise<void> {
+    const { token } = choice;
     const logprob = await row.logprob(token);
     sequence.append(token);
     this.#counters.generatedTokens++;
     const { entropy, varentropy, endProbability } = row.stats;
     const top = row.top(sequence.request.topLogprobs ?? 0);
-    const event = { token, logprob, entropy, varentropy, endProbability, top };
-    sequence.events.push({ type: "token", ...event });
+    const stats = { logprob, entropy, varentropy, endProbability };
+    sequence.events.push({ type: "token", ...choice, ...stats, top });
     if (sequence.generatedTokens === sequence.maxTokens) this.#finish(sequence, "length");
   }
 

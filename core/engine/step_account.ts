@@ -1,5 +1,6 @@
 /** What a step took, told to those whom it concerns: its sequences, the counters, the policy. */
 import { addCost, NO_COST, shareCost } from "../entropic/cost.ts";
+import type { StepObservation } from "../entropic/workload.ts";
 import type { Backend, ForwardResult } from "./backend.ts";
 import type { EngineCounters } from "./engine_counters.ts";
 import type { ScheduledStep } from "./scheduled_step.ts";
@@ -28,12 +29,22 @@ export function chargeStep(
   counters.cost = shares.reduce(addCost, counters.cost);
 }
 
-/** How many sequences decode in a step, and how many prompt tokens it has. */
-export function stepLoad(step: ScheduledStep): { decodes: number; prefillTokens: number } {
+/** Begins to watch a step. @returns Ends it, and answers how the step went. */
+export function watchStep(step: ScheduledStep, counters: EngineCounters): () => StepObservation {
   let decodes = 0, prefillTokens = 0;
   for (const { sequence, count } of step.entries) {
     if (sequence.prefilling) prefillTokens += count;
     else decodes++;
   }
-  return { decodes, prefillTokens };
+  const before = counters.tally;
+  return () => {
+    const after = counters.tally;
+    return {
+      decodes,
+      prefillTokens,
+      milliseconds: after.milliseconds - before.milliseconds,
+      drawn: after.drawn - before.drawn,
+      ended: after.ended - before.ended,
+    };
+  };
 }

@@ -9,10 +9,15 @@ export interface EntropicClock {
   readonly tau: number;
   /** H of the latest distribution in nats; undefined before the first. */
   readonly entropy: number | undefined;
+  /** Exponential average of max(0, H_{t-1} - H_t), nats a token; undefined before the first. */
+  readonly pace: number | undefined;
 }
 
 /** A clock that has seen no distribution yet. */
-export const CLOCK_START: EntropicClock = { tau: 0, entropy: undefined };
+export const CLOCK_START: EntropicClock = { tau: 0, entropy: undefined, pace: undefined };
+
+/** Share of the latest drop in the average. */
+const SMOOTHING = 0.1;
 
 /**
  * The clock after one more next-token distribution.
@@ -20,6 +25,8 @@ export const CLOCK_START: EntropicClock = { tau: 0, entropy: undefined };
  * @param entropy H_t in nats, of the raw distribution at temperature 1.
  */
 export function advance(clock: EntropicClock, entropy: number): EntropicClock {
-  const removed = clock.entropy === undefined ? 0 : Math.max(0, clock.entropy - entropy);
-  return { tau: clock.tau + removed, entropy };
+  if (clock.entropy === undefined) return { ...clock, entropy };
+  const removed = Math.max(0, clock.entropy - entropy);
+  const { pace = removed } = clock;
+  return { tau: clock.tau + removed, entropy, pace: pace + SMOOTHING * (removed - pace) };
 }

@@ -6,11 +6,19 @@ const entropies = fc.array(fc.double({ min: 0, max: 12, noNaN: true }), { minLen
 
 Deno.test("advance counts only what entropy falls", () => {
   const clock = [3, 1, 2, 0.5].reduce(advance, CLOCK_START);
-  assertEquals(clock, { tau: 2 + 1.5, entropy: 0.5 });
+  assertEquals(clock.tau, 2 + 1.5);
+  assertEquals(clock.entropy, 0.5);
 });
 
 Deno.test("advance starts to count at the second distribution", () => {
-  assertEquals(advance(CLOCK_START, 5), { tau: 0, entropy: 5 });
+  assertEquals(advance(CLOCK_START, 5), { tau: 0, entropy: 5, pace: undefined });
+});
+
+Deno.test("the pace averages the latest drops", () => {
+  const clock = [5, 3, 4].reduce(advance, CLOCK_START);
+  assertAlmostEquals(clock.pace ?? NaN, 2 * 0.9, 1e-12);
+  const steady = Array.from({ length: 200 }, (_, t) => t % 2).reduce(advance, clock);
+  assertAlmostEquals(steady.pace ?? NaN, 0.5, 0.05);
 });
 
 Deno.test("advance never turns back", () => {

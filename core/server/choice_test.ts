@@ -16,6 +16,7 @@ function token(id: number): TokenEvent {
     entropy: 0.5,
     varentropy: 0.1,
     endProbability: 0.01,
+    temperature: 1,
     top: [],
   };
 }
@@ -27,6 +28,7 @@ function end(reason: FinishReason): EndEvent {
     usage: { promptTokens: 1, cachedTokens: 0, completionTokens: 1 },
     timings: { queued: 0, prefill: 0, decode: 0 },
     tau: 0,
+    cost: { flops: 0, weightBytes: 0, kvBytes: 0, seconds: 0 },
   };
 }
 

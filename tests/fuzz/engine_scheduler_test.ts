@@ -182,6 +182,7 @@ class Harness {
       entropy: 0,
       varentropy: 0,
       endProbability: 0,
+      temperature: 1,
       top: [],
     });
     if (dice.chance(0.9)) await this.catchUp(sequence);

@@ -144,6 +144,7 @@ export class FakeEngine implements Engine {
       },
       timings: { queued: 1, prefill: 10, decode: 20 },
       tau: completion * 0.5,
+      cost: fakeCost(completion),
     };
   }
 
@@ -162,6 +163,7 @@ export class FakeEngine implements Engine {
       preemptions: 2,
       finished: this.#finished,
       tau: this.produced * 0.5,
+      cost: fakeCost(this.produced),
       forwardSeconds: 1.5,
       overheadSeconds: 0.25,
     });
@@ -170,6 +172,10 @@ export class FakeEngine implements Engine {
   dispose(): Promise<void> {
     return Promise.resolve();
   }
+}
+
+function fakeCost(tokens: number) {
+  return { flops: 2e9 * tokens, weightBytes: 5e8 * tokens, kvBytes: 5e8 * tokens, seconds: tokens };
 }
 
 function tokenEvent(token: number, top: number) {
@@ -184,6 +190,7 @@ function tokenEvent(token: number, top: number) {
     entropy: 0.75,
     varentropy: 0.1,
     endProbability: 0.01,
+    temperature: 1,
     top: alternatives,
   };
 }
