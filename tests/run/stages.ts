@@ -171,6 +171,7 @@ async function withReport(
     passed,
     failed: !ok && failed === 0 ? 1 : failed,
     skipped: skipped === 0 ? [] : [`${skipped} tests that need what this machine lacks`],
-    output,
+    // The dots of Deno's reporter, each on a line of its own.
+    output: output.replace(/^[.,!]\n/gm, ""),
   };
 }
