@@ -7,6 +7,7 @@ import { assert, assertEquals } from "@std/assert";
 import { BLOCK_SIZE } from "../../core/engine/backend.ts";
 import { BlockPool, hashBlock } from "../../core/engine/block_pool.ts";
 import { EventQueue } from "../../core/engine/event_queue.ts";
+import { createPolicy } from "../../core/engine/policies/mod.ts";
 import { fcfs, type Policy } from "../../core/engine/policy.ts";
 import type { ScheduledStep, StepEntry } from "../../core/engine/scheduled_step.ts";
 import { Scheduler } from "../../core/engine/scheduler.ts";
@@ -24,6 +25,9 @@ const POLICIES: readonly Policy[] = [
   { name: "priority", refreshSteps: 0, key: ({ priority }) => -priority },
   { name: "shortest", refreshSteps: 3, key: ({ generatedTokens: n, maxTokens }) => maxTokens - n },
   { name: "fewest", refreshSteps: 1, key: ({ generatedTokens }) => generatedTokens },
+  createPolicy("mlfq", 0.1),
+  createPolicy("paper", 0.1),
+  createPolicy("entropic", 0.1),
 ];
 
 /** A linear congruential generator: the same numbers on every machine. */
@@ -54,6 +58,7 @@ class Harness {
   readonly #saved = new Map<object, Float64Array>();
   submitted = 0;
   ended = 0;
+  now = 0;
 
   constructor(seed: number, policy: Policy) {
     this.dice = new Dice(seed);
@@ -88,11 +93,11 @@ class Harness {
         drained: () => this.scheduler.resume(sequence),
         abandoned: () => {},
       }),
-      arrival: this.submitted,
+      arrival: this.now,
       endTokens: [],
     });
     this.alive.add(sequence);
-    this.scheduler.add(sequence, 0);
+    this.scheduler.add(sequence, this.now);
   }
 
   /** Any sequence that has not ended. */
@@ -118,11 +123,14 @@ class Harness {
 
   /** One step of the engine, with checks on both sides. */
   async advance(): Promise<void> {
-    const step = this.scheduler.schedule(0);
+    const { dice } = this;
+    const step = this.scheduler.schedule(this.now += 5);
     this.#checkStep(step);
     this.#move(step);
     for (const entry of step.entries) this.#compute(entry);
     for (const entry of step.entries) await this.#after(entry);
+    const decodes = step.entries.length, prefillTokens = dice.below(10);
+    this.scheduler.observe({ decodes, prefillTokens, milliseconds: 5, drawn: decodes, ended: 0 });
     this.#checkPool();
   }
 

@@ -1,0 +1,127 @@
+import { assert, assertEquals } from "@std/assert";
+import fc from "fast-check";
+import { type Outcome, simulate } from "../../../tests/eval/scheduling/simulate.ts";
+import type { Trace } from "../../../tests/eval/scheduling/traces.ts";
+import { CLOCK_START } from "../../entropic/clock.ts";
+import { NO_EVIDENCE, observeEnd } from "../../entropic/hazard.ts";
+import { FIRST_FIT } from "../../entropic/step_time.ts";
+import { FIRST_WORKLOAD, type Workload } from "../../entropic/workload.ts";
+import type { SequenceFacts } from "../policy.ts";
+import { entropic, patience } from "./entropic.ts";
+
+const FACTS: SequenceFacts = {
+  id: 1,
+  arrival: 1000,
+  priority: 0,
+  promptTokens: 40,
+  maxTokens: 256,
+  generatedTokens: 0,
+  uncomputedTokens: 40,
+  resident: false,
+  clock: CLOCK_START,
+  evidence: NO_EVIDENCE,
+};
+
+const running = (endProbability: number, generatedTokens = 30): SequenceFacts => ({
+  ...FACTS,
+  generatedTokens,
+  uncomputedTokens: 1,
+  resident: true,
+  evidence: Array.from({ length: generatedTokens }, () => endProbability)
+    .reduce(observeEnd, NO_EVIDENCE),
+});
+
+const keyOf = (facts: SequenceFacts) => entropic().key(facts, 0, FIRST_WORKLOAD);
+
+Deno.test("entropic runs first who will end first", () => {
+  assert(keyOf(running(0.2)) < keyOf(running(0.01)));
+  assert(keyOf({ ...running(0.001), maxTokens: 40 }) < keyOf(running(0.001)));
+});
+
+Deno.test("entropic gives a first token at once, then leaves a runner its place", () => {
+  assert(keyOf({ ...FACTS, promptTokens: 1, uncomputedTokens: 1 }) < keyOf(running(0.001)));
+  const ends = running(0.03);
+  assert(keyOf(ends) < keyOf({ ...ends, resident: false }));
+});
+
+Deno.test("entropic weighs a request's priority, up to a bound", () => {
+  const at = (priority: number) => keyOf({ ...FACTS, priority });
+  assert(at(1) < at(0) && at(0) < at(-1));
+  assertEquals(at(10), at(1e9));
+});
+
+Deno.test("entropic lets nobody pass who comes later than its patience", () => {
+  const longest = { tokens: 512, prompt: 2000 };
+  const duration = fc.double({ min: 1e-3, max: 1e3, noNaN: true });
+  const workload: fc.Arbitrary<Workload> = fc.record({
+    time: fc.record({ step: duration, decode: duration, prefill: duration })
+      .map((prices) => ({ ...FIRST_FIT, ...prices })),
+    batch: fc.double({ min: 1, max: 64, noNaN: true }),
+    drawn: fc.constant(1e4),
+    ended: fc.double({ min: 1, max: 1e3, noNaN: true }),
+  });
+  const facts = fc.record({
+    priority: fc.double({ min: -100, max: 100, noNaN: true }),
+    maxTokens: fc.integer({ min: 1, max: longest.tokens }),
+    uncomputedTokens: fc.integer({ min: 1, max: longest.prompt }),
+    resident: fc.boolean(),
+    evidence: fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 20 })
+      .map((seen) => seen.reduce(observeEnd, NO_EVIDENCE)),
+  }).map((some): SequenceFacts => ({ ...FACTS, ...some }));
+  const tail = fc.double({ min: 0.1, max: 1e3, noNaN: true });
+  fc.assert(fc.property(facts, facts, workload, tail, (early, late, workload, tail) => {
+    const policy = entropic(tail);
+    const arrival = early.arrival + 1.000001 * patience(longest, workload, tail);
+    const waits = { ...early, resident: false };
+    assert(policy.key(waits, 0, workload) < policy.key({ ...late, arrival }, 0, workload));
+  }));
+});
+
+const LONG: Trace = {
+  promptTokens: 200,
+  length: 300,
+  ended: true,
+  entropy: new Float64Array(300).fill(2),
+  endProbability: new Float64Array(300).fill(1e-4),
+};
+const SHORT: Trace = {
+  promptTokens: 1,
+  length: 4,
+  ended: true,
+  entropy: new Float64Array(4),
+  endProbability: new Float64Array(4).fill(0.5),
+};
+const MACHINE = { step: 4, decode: 4, prefill: 1, swap: 0.1 };
+
+/** A long request among short ones that come faster than they can be served. */
+async function besieged(tail: number, shorts: number): Promise<Outcome> {
+  const token = MACHINE.step / 2 + MACHINE.decode;
+  const gap = 4 * token / 2 / 1.3;
+  const arrivals = Array.from(
+    { length: shorts },
+    (_, i) => ({ at: i * gap, trace: i === 10 ? LONG : SHORT, maxTokens: 512 }),
+  );
+  const scenario = { arrivals, machine: MACHINE, kvBlocks: 64, slots: 2 };
+  const outcomes = await simulate(scenario, entropic(tail));
+  return outcomes[10]!;
+}
+
+Deno.test("entropic serves a long request in the time it states, whoever else comes", async () => {
+  const shorts = 2500;
+  const token = MACHINE.step / 2 + MACHINE.decode;
+  const end = shorts * 4 * token / 2 / 1.3;
+  const tail = 0.3;
+  const workload = {
+    ...FIRST_WORKLOAD,
+    time: { ...FIRST_FIT, ...MACHINE },
+    batch: 1, // the longest that a token can take
+  };
+  const wait = patience({ tokens: 300, prompt: 200 }, workload, tail);
+  // Then there are those who came before, 1.3 times what can be served, and its own work, alone.
+  const bound = 1.3 * wait + 300 * (MACHINE.step + MACHINE.decode) + 200 * MACHINE.prefill;
+  assert(bound < 0.8 * end, "the siege outlasts the bound");
+  const { latency } = await besieged(tail, shorts);
+  assert(latency < bound, `${latency} ms within ${bound} ms`);
+  const { latency: starved } = await besieged(1e6, shorts);
+  assert(starved > 0.95 * end, "without it, the siege does");
+});

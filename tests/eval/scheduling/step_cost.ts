@@ -1,0 +1,21 @@
+/**
+ * What a scheduling step costs with a long queue, in milliseconds:
+ * `deno run -A tests/eval/scheduling/step_cost.ts`
+ */
+import { createPolicy, POLICIES } from "../../../core/engine/policies/mod.ts";
+import { queueOf } from "./long_queue.ts";
+
+const WAITING = 10_000, RUNNING = 256, STEPS = 2000;
+
+for (const name of POLICIES) {
+  const scheduler = queueOf(WAITING, RUNNING, createPolicy(name));
+  const times: number[] = [];
+  for (let now = 1; now <= STEPS; now++) {
+    const start = performance.now();
+    scheduler.schedule(now);
+    times.push(performance.now() - start);
+  }
+  times.sort((a, b) => a - b);
+  const at = (share: number) => (times[Math.floor(share * STEPS)] ?? 0).toFixed(3);
+  console.log(`${name.padEnd(10)} median ${at(0.5)} ms, p99 ${at(0.99)} ms`);
+}
