@@ -27,7 +27,7 @@ export type AccessLogger = (entry: AccessEntry) => void;
 /** What handlers know of the request that they answer. */
 export class Exchange {
   /** On `performance.now()`'s clock. */
-  readonly arrival = performance.now();
+  readonly arrival: number = performance.now();
   /** Fires when the client leaves; under Deno also after success. */
   readonly signal: AbortSignal;
   promptTokens: number | undefined;
