@@ -6,6 +6,7 @@ import type { ByteSource } from "../model/source.ts";
 import { tokenizerFromGguf } from "../model/tokenizer_gguf.ts";
 import { createTokenizer } from "../../wasm/tokenizer.ts";
 import { type EngineSettings, type ModelLocation, openEngine, withSources } from "./open_engine.ts";
+import { DEFAULT_MODEL } from "./store/known_models.ts";
 import type { ReportProgress } from "./store/transfer_meter.ts";
 import { hasWorkers, startWorkerEngine } from "./worker_engine.ts";
 
@@ -30,8 +31,6 @@ export interface LoadOptions extends EngineSettings {
   readonly log?: (line: string) => void;
   readonly signal?: AbortSignal;
 }
-
-const DEFAULT_MODEL = "smollm2";
 
 /**
  * Loads a model, fetching it first where it is not there yet.
