@@ -13,7 +13,11 @@ let loading: Promise<void> | undefined;
 function loadModule(): Promise<void> {
   loading ??= readAsset(new URL("./lib/tokenizers_bg.wasm", import.meta.url))
     .then((bytes) => WebAssembly.compile(bytes))
-    .then((module) => void initSync({ module }));
+    .then((module) => void initSync({ module }))
+    .catch((error) => {
+      loading = undefined; // A later call may find the file again.
+      throw error;
+    });
   return loading;
 }
 

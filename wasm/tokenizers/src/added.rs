@@ -48,7 +48,14 @@ impl Matcher {
             .filter(|token| !token.text.is_empty())
             .map(|token| {
                 let (strip_left, strip_right) = (token.strip_left, token.strip_right);
-                (&token.text, Found { id: token.id, strip_left, strip_right })
+                (
+                    &token.text,
+                    Found {
+                        id: token.id,
+                        strip_left,
+                        strip_right,
+                    },
+                )
             })
             .unzip();
         let automaton = AhoCorasick::builder()

@@ -18,29 +18,41 @@ pub struct Definition {
 }
 
 #[derive(Deserialize)]
-#[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
+#[serde(tag = "type", rename_all = "camelCase")]
 pub enum ModelKind {
-    /// Byte pair encoding by ranked merges.
-    Bpe {
-        ignore_merges: bool,
-        byte_fallback: bool,
-        fuse_unknown: bool,
-        unknown: Option<u32>,
-        continuing_prefix: Option<String>,
-        word_suffix: Option<String>,
-    },
-    /// SentencePiece's byte pair encoding, whose merges are ordered by the score of their result.
-    SentencePiece {
-        space_prefix: bool,
-        unknown: Option<u32>,
-        /// Ids of the 256 byte tokens, or empty where the vocabulary has none.
-        bytes: Vec<u32>,
-    },
-    /// Unigram language model (arXiv 1804.10959).
-    Unigram {
-        unknown: Option<u32>,
-        byte_fallback: bool,
-    },
+    Bpe(BpeOptions),
+    SentencePiece(SentencePieceOptions),
+    Unigram(UnigramOptions),
+}
+
+/// Byte pair encoding by ranked merges.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BpeOptions {
+    pub ignore_merges: bool,
+    pub byte_fallback: bool,
+    pub fuse_unknown: bool,
+    pub unknown: Option<u32>,
+    pub continuing_prefix: Option<String>,
+    pub word_suffix: Option<String>,
+}
+
+/// SentencePiece's byte pair encoding, whose merges are ordered by the score of their result.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SentencePieceOptions {
+    pub space_prefix: bool,
+    pub unknown: Option<u32>,
+    /// Ids of the 256 byte tokens, or empty where the vocabulary has none.
+    pub bytes: Vec<u32>,
+}
+
+/// Unigram language model (arXiv 1804.10959).
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UnigramOptions {
+    pub unknown: Option<u32>,
+    pub byte_fallback: bool,
 }
 
 /// A token that is found in the text before anything else looks at it.

@@ -6,18 +6,29 @@ mod added;
 mod definition;
 mod packed;
 mod pieces;
-mod pipeline;
 mod sentencepiece;
+mod word_encoder;
+mod word_model;
 
 use added::{AddedTokens, Part};
+use definition::{Definition, ModelKind};
 use packed::Packed;
-use pipeline::Pipeline;
+use sentencepiece::SentencePiece;
+use tokenizers::Result;
 use wasm_bindgen::prelude::*;
+use word_encoder::WordEncoder;
+use word_model::WordModel;
 
 #[wasm_bindgen]
 pub struct Encoder {
     added: AddedTokens,
-    pipeline: Pipeline,
+    text: TextEncoder,
+}
+
+/// Plain text to ids.
+enum TextEncoder {
+    SentencePiece(SentencePiece),
+    Words(WordEncoder),
 }
 
 #[wasm_bindgen]
@@ -33,7 +44,7 @@ impl Encoder {
         scores: &[f32],
         merge_bytes: &[u8],
         merge_ends: &[u32],
-    ) -> Result<Encoder, JsError> {
+    ) -> std::result::Result<Encoder, JsError> {
         let definition = serde_json::from_str(definition)?;
         let tokens = Packed::new(token_bytes, token_ends)?;
         let merges = Packed::new(merge_bytes, merge_ends)?;
@@ -41,30 +52,52 @@ impl Encoder {
     }
 
     /// Token ids of `text`, without BOS or EOS. Control tokens are seen only with `parse_special`.
-    pub fn encode(&self, text: &str, parse_special: bool) -> Result<Vec<u32>, JsError> {
+    pub fn encode(
+        &self,
+        text: &str,
+        parse_special: bool,
+    ) -> std::result::Result<Vec<u32>, JsError> {
         self.ids(text, parse_special).map_err(readable)
     }
 }
 
 impl Encoder {
     fn build(
-        definition: definition::Definition,
+        definition: Definition,
         tokens: &Packed,
         scores: &[f32],
         merges: &Packed,
-    ) -> tokenizers::Result<Encoder> {
-        Ok(Encoder {
-            added: AddedTokens::new(&definition.added)?,
-            pipeline: Pipeline::new(definition, tokens, scores, merges)?,
-        })
+    ) -> Result<Encoder> {
+        let added = AddedTokens::new(&definition.added)?;
+        let model = match definition.model {
+            ModelKind::SentencePiece(options) => {
+                let model = SentencePiece::new(options, tokens, scores);
+                let text = TextEncoder::SentencePiece(model);
+                return Ok(Encoder { added, text });
+            }
+            ModelKind::Bpe(options) => WordModel::bpe(options, tokens, merges)?,
+            ModelKind::Unigram(options) => WordModel::unigram(options, tokens, scores)?,
+        };
+        let text = TextEncoder::Words(WordEncoder {
+            normalizer: definition.normalizer,
+            pre_tokenizer: definition.pre_tokenizer,
+            model,
+            cut_at_words: definition.cut_at_words,
+        });
+        Ok(Encoder { added, text })
     }
 
-    fn ids(&self, text: &str, parse_special: bool) -> tokenizers::Result<Vec<u32>> {
+    fn ids(&self, text: &str, parse_special: bool) -> Result<Vec<u32>> {
         let mut ids = Vec::with_capacity(text.len() / 4 + 1);
         for part in self.added.split(text, parse_special) {
-            match part {
-                Part::Token(id) => ids.push(id),
-                Part::Text(text) => self.pipeline.encode(text, &mut ids)?,
+            match (part, &self.text) {
+                (Part::Token(id), _) => ids.push(id),
+                (Part::Text(text), TextEncoder::SentencePiece(encoder)) => {
+                    encoder.encode(text, &mut ids);
+                }
+                (Part::Text(text), TextEncoder::Words(encoder)) => {
+                    encoder.encode(text, &mut ids)?
+                }
             }
         }
         Ok(ids)

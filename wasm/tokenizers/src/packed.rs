@@ -1,6 +1,6 @@
 //! Many strings in two arrays: how vocabularies and merges cross from JavaScript in one copy.
 
-use std::str::{from_utf8, Utf8Error};
+use std::str::{Utf8Error, from_utf8};
 
 pub struct Packed<'a> {
     text: &'a str,
@@ -27,5 +27,14 @@ impl<'a> Packed<'a> {
             start = end as usize;
             string
         })
+    }
+
+    pub fn get(&self, index: u32) -> Option<&'a str> {
+        self.iter().nth(index as usize)
+    }
+
+    /// Of a vocabulary, the tokens that text can become, with their ids: those that have a text.
+    pub fn reachable(&self) -> impl Iterator<Item = (u32, &'a str)> + '_ {
+        (0..).zip(self.iter()).filter(|(_, text)| !text.is_empty())
     }
 }

@@ -2,6 +2,7 @@
 //! neighbours that join to a token, those with the best score join first, leftmost on a tie. The
 //! crate `tokenizers` knows only ranked merges, and a million of them would have to be made up.
 
+use crate::definition::SentencePieceOptions;
 use crate::packed::Packed;
 use ahash::AHashMap;
 use std::cmp::Ordering;
@@ -20,21 +21,20 @@ pub struct SentencePiece {
 }
 
 impl SentencePiece {
-    pub fn new(
-        tokens: &Packed,
-        scores: &[f32],
-        space_prefix: bool,
-        unknown: Option<u32>,
-        bytes: Vec<u32>,
-    ) -> Self {
+    pub fn new(options: SentencePieceOptions, tokens: &Packed, scores: &[f32]) -> Self {
         let mut map = AHashMap::with_capacity(tokens.len());
         let mut words_apart = true;
-        for (id, text) in tokens.iter().enumerate().filter(|(_, text)| !text.is_empty()) {
+        for (id, text) in tokens.reachable() {
             words_apart &= !text.trim_start_matches(SPACE).contains(SPACE);
-            let score = scores.get(id).copied().unwrap_or(0.0);
-            map.insert(text.into(), (id as u32, score));
+            map.insert(text.into(), (id, scores[id as usize]));
         }
-        SentencePiece { tokens: map, space_prefix, unknown, bytes, words_apart }
+        SentencePiece {
+            tokens: map,
+            space_prefix: options.space_prefix,
+            unknown: options.unknown,
+            bytes: options.bytes,
+            words_apart,
+        }
     }
 
     /// Appends the ids of `text`, which starts a text or follows an added token.
@@ -56,7 +56,8 @@ impl SentencePiece {
         }
         while let Some(best) = queue.pop() {
             let right = symbols[best.left].next;
-            let expired = right == NONE || symbols[right].end - symbols[best.left].start != best.size;
+            let expired =
+                right == NONE || symbols[right].end - symbols[best.left].start != best.size;
             if symbols[best.left].gone() || expired {
                 continue;
             }
@@ -83,7 +84,11 @@ impl SentencePiece {
         let Symbol { start, next, .. } = symbols[left];
         let end = symbols.get(next)?.end;
         let &(_, score) = self.tokens.get(&text[start..end])?;
-        Some(Pair { score, left, size: end - start })
+        Some(Pair {
+            score,
+            left,
+            size: end - start,
+        })
     }
 
     /// A character that is no token is spelled in byte tokens.
