@@ -38,12 +38,6 @@ export class EngineCounters {
     this.#pastPreemptions += scheduler.preemptions;
   }
 
-  /** What a step adds to, for `StepObservation`. */
-  get tally() {
-    const ended = this.#finished.stop;
-    return { milliseconds: this.forwardTime, drawn: this.generatedTokens + ended, ended };
-  }
-
   snapshot(scheduler: Scheduler, pool: BlockPool): EngineStats {
     const { preempted } = scheduler;
     return {

@@ -22,7 +22,7 @@ import { LogitRow } from "./logit_row.ts";
 import type { ScheduledStep, StepEntry } from "./scheduled_step.ts";
 import { hasStarted, Scheduler } from "./scheduler.ts";
 import { Sequence } from "./sequence.ts";
-import { chargeStep, watchStep } from "./step_account.ts";
+import { chargeStep, StepWatch } from "./step_account.ts";
 import { StepLoop } from "./step_loop.ts";
 import { chooseToken, type TokenChoice } from "./token_choice.ts";
 
@@ -95,17 +95,20 @@ export class LocalEngine implements Engine {
   async #step(): Promise<boolean> {
     const step = this.#scheduler.schedule(this.#now());
     if (step.empty) return false;
-    const watched = watchStep(step, this.#counters);
+    const watch = new StepWatch(step);
+    const before = this.#counters.forwardTime;
     const rows = await this.#forward(step);
     for (const entry of step.entries) {
       try {
-        await this.#advance(entry, rows);
+        await this.#advance(entry, rows, watch);
       } catch (error) {
         if (isFatal(error)) throw error;
         this.#fail(entry.sequence, error);
       }
     }
-    if (step.entries.length > 0) this.#scheduler.observe(watched());
+    if (step.entries.length > 0) {
+      this.#scheduler.observe(watch.observation(this.#counters.forwardTime - before));
+    }
     return true;
   }
 
@@ -130,15 +133,21 @@ export class LocalEngine implements Engine {
   }
 
   /** What a sequence makes of its rows: observe, commit, and, once all is computed, sample. */
-  async #advance(entry: StepEntry, rows: readonly LogitStats[]): Promise<void> {
+  async #advance(
+    entry: StepEntry,
+    rows: readonly LogitStats[],
+    watch: StepWatch,
+  ): Promise<void> {
     const { sequence } = entry;
     const row = await this.#observe(entry, rows);
     this.#scheduler.commit(sequence, entry.count);
     if (row === undefined || sequence.uncomputedTokens > 0) return;
     if (sequence.generatedTokens === 0) this.#startDecoding(sequence);
     if (sequence.maxTokens === 0) return this.#finish(sequence, "length");
+    const drawn = watch.draw(sequence);
     this.#tick(sequence, row);
     const choice = await chooseToken(sequence, row, this.#backend.config.vocabularySize);
+    drawn(choice.token);
     if (sequence.stopsAt(choice.token)) return this.#finish(sequence, "stop", choice.token);
     await this.#emit(sequence, choice, row);
   }

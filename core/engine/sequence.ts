@@ -170,7 +170,7 @@ export class Sequence implements SequenceFacts, Waiter {
   /** Takes note of the distribution that the next token is drawn from. */
   observe(stats: LogitStats): void {
     this.clock = advance(this.clock, stats.entropy);
-    this.evidence = observeEnd(this.evidence, stats.endProbability);
+    this.evidence = observeEnd(this.evidence, stats);
   }
 
   /** Takes its share of a step. */

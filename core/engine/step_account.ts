@@ -1,9 +1,11 @@
 /** What a step took, told to those whom it concerns: its sequences, the counters, the policy. */
 import { addCost, NO_COST, shareCost } from "../entropic/cost.ts";
+import type { Draw } from "../entropic/hazard.ts";
 import type { StepObservation } from "../entropic/workload.ts";
 import type { Backend, ForwardResult } from "./backend.ts";
 import type { EngineCounters } from "./engine_counters.ts";
 import type { ScheduledStep } from "./scheduled_step.ts";
+import type { Sequence } from "./sequence.ts";
 
 /** Shares a step's cost out over its sequences. @param seconds Inside `forward`. */
 export function chargeStep(
@@ -29,22 +31,33 @@ export function chargeStep(
   counters.cost = shares.reduce(addCost, counters.cost);
 }
 
-/** Begins to watch a step. @returns Ends it, and answers how the step went. */
-export function watchStep(step: ScheduledStep, counters: EngineCounters): () => StepObservation {
-  let decodes = 0, prefillTokens = 0;
-  for (const { sequence, count } of step.entries) {
-    if (sequence.prefilling) prefillTokens += count;
-    else decodes++;
+/** Watches a step for the policy. */
+export class StepWatch {
+  readonly #decodes: number;
+  readonly #prefillTokens: number;
+  readonly #draws: Draw[] = [];
+
+  constructor(step: ScheduledStep) {
+    let decodes = 0, prefillTokens = 0;
+    for (const { sequence, count } of step.entries) {
+      if (sequence.prefilling) prefillTokens += count;
+      else decodes++;
+    }
+    this.#decodes = decodes;
+    this.#prefillTokens = prefillTokens;
   }
-  const before = counters.tally;
-  return () => {
-    const after = counters.tally;
-    return {
-      decodes,
-      prefillTokens,
-      milliseconds: after.milliseconds - before.milliseconds,
-      drawn: after.drawn - before.drawn,
-      ended: after.ended - before.ended,
-    };
-  };
+
+  /** A sequence is about to observe a distribution and draw. @returns Takes the token drawn. */
+  draw(sequence: Sequence): (token: number) => void {
+    const { evidence, generatedTokens: age, request } = sequence;
+    const couldEnd = request.ignoreEos !== true && age >= Math.max(1, request.minTokens ?? 0);
+    if (!couldEnd) return () => {};
+    return (token) => this.#draws.push({ age, evidence, ended: sequence.stopsAt(token) });
+  }
+
+  /** @param milliseconds In the forward pass. */
+  observation(milliseconds: number): StepObservation {
+    const decodes = this.#decodes, prefillTokens = this.#prefillTokens;
+    return { decodes, prefillTokens, milliseconds, draws: this.#draws };
+  }
 }

@@ -1,7 +1,8 @@
 /**
  * What an engine has learnt of its work and its machine, folded step by step: what steps cost, how
- * many sequences share one, and how often a token is the last. Policies price sequences by it.
+ * many sequences share one, and when sequences end. Policies price sequences by it.
  */
+import { type Draw, FIRST_HAZARD, type HazardModel, observeDraw } from "./hazard.ts";
 import { FIRST_FIT, observeStepTime, type StepTimeFit } from "./step_time.ts";
 
 /** One step as it went. */
@@ -10,38 +11,25 @@ export interface StepObservation {
   readonly decodes: number;
   readonly prefillTokens: number;
   readonly milliseconds: number;
-  /** Tokens drawn, and how many of them ended their sequence. */
-  readonly drawn: number;
-  readonly ended: number;
+  /** The tokens drawn that could have been an end, each but the first of its sequence. */
+  readonly draws: readonly Draw[];
 }
 
 export interface Workload {
   readonly time: StepTimeFit;
   /** Sequences that decode in a step, averaged over the latest steps; at least 1. */
   readonly batch: number;
-  readonly drawn: number;
-  readonly ended: number;
+  readonly hazard: HazardModel;
 }
 
-/** Assumed before anything is seen: one end in 128 tokens. */
-export const FIRST_WORKLOAD: Workload = { time: FIRST_FIT, batch: 1, drawn: 128, ended: 1 };
-
-/** Tokens after which the count of ends begins to forget. */
-const MEMORY = 100_000;
+export const FIRST_WORKLOAD: Workload = { time: FIRST_FIT, batch: 1, hazard: FIRST_HAZARD };
 
 export function observeStep(workload: Workload, step: StepObservation): Workload {
-  const keep = Math.min(1, MEMORY / (workload.drawn + step.drawn));
   return {
     time: observeStepTime(workload.time, step),
     batch: 0.98 * workload.batch + 0.02 * Math.max(1, step.decodes),
-    drawn: keep * (workload.drawn + step.drawn),
-    ended: keep * (workload.ended + step.ended),
+    hazard: step.draws.reduce(observeDraw, workload.hazard),
   };
-}
-
-/** Ends a token, over all sequences. */
-export function endRate({ drawn, ended }: Workload): number {
-  return ended / drawn;
 }
 
 /** Milliseconds of a decoded token: its own, and its share of what the batch has in common. */

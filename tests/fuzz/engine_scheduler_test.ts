@@ -130,7 +130,7 @@ class Harness {
     for (const entry of step.entries) this.#compute(entry);
     for (const entry of step.entries) await this.#after(entry);
     const decodes = step.entries.length, prefillTokens = dice.below(10);
-    this.scheduler.observe({ decodes, prefillTokens, milliseconds: 5, drawn: decodes, ended: 0 });
+    this.scheduler.observe({ decodes, prefillTokens, milliseconds: 5, draws: [] });
     this.#checkPool();
   }
 

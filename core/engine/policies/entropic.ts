@@ -4,12 +4,12 @@
  * counts as its last, so that everybody starts soon; waiting counts in its favour.
  */
 import { expectedTokens, hazard } from "../../entropic/hazard.ts";
-import { endRate, tokenTime, type Workload } from "../../entropic/workload.ts";
+import { tokenTime, type Workload } from "../../entropic/workload.ts";
 import type { Policy, SequenceFacts } from "../policy.ts";
 import { DEFAULT_TAIL, prefillTime, runTime } from "./patience.ts";
 
 /** Long answers' time by which one that runs is ahead of one that waits, lest they change places. */
-const HYSTERESIS = 0.3;
+const HYSTERESIS = 0.1;
 /** Long answers' time that a point of a request's `priority` is worth, and the most points. */
 const POINT = 0.1, MOST_POINTS = 10;
 
@@ -33,9 +33,10 @@ export function entropic(tail = DEFAULT_TAIL): Policy {
 /** Milliseconds of service that a sequence is expected to need. */
 function workLeft(facts: SequenceFacts, workload: Workload): number {
   const { maxTokens, generatedTokens, uncomputedTokens, evidence } = facts;
-  const left = evidence.weight === 0
-    ? 1
-    : expectedTokens(hazard(evidence, endRate(workload)), maxTokens - generatedTokens);
+  const left = evidence.weight === 0 ? 1 : expectedTokens(
+    hazard(workload.hazard, { age: generatedTokens, evidence }),
+    maxTokens - generatedTokens,
+  );
   return left * tokenTime(workload) + prefillTime(uncomputedTokens, workload);
 }
 

@@ -3,11 +3,14 @@ import fc from "fast-check";
 import { type Outcome, simulate } from "../../../tests/eval/scheduling/simulate.ts";
 import type { Trace } from "../../../tests/eval/scheduling/traces.ts";
 import { CLOCK_START } from "../../entropic/clock.ts";
-import { NO_EVIDENCE, observeEnd } from "../../entropic/hazard.ts";
+import { FIRST_HAZARD, NO_EVIDENCE, observeEnd } from "../../entropic/hazard.ts";
 import { FIRST_FIT } from "../../entropic/step_time.ts";
 import { FIRST_WORKLOAD, type Workload } from "../../entropic/workload.ts";
 import type { SequenceFacts } from "../policy.ts";
 import { entropic, patience } from "./entropic.ts";
+
+const evidenceOf = (ends: readonly number[]) =>
+  ends.map((endProbability) => ({ endProbability, entropy: 2 })).reduce(observeEnd, NO_EVIDENCE);
 
 const FACTS: SequenceFacts = {
   id: 1,
@@ -27,8 +30,7 @@ const running = (endProbability: number, generatedTokens = 30): SequenceFacts =>
   generatedTokens,
   uncomputedTokens: 1,
   resident: true,
-  evidence: Array.from({ length: generatedTokens }, () => endProbability)
-    .reduce(observeEnd, NO_EVIDENCE),
+  evidence: evidenceOf(Array.from({ length: generatedTokens }, () => endProbability)),
 });
 
 const keyOf = (facts: SequenceFacts) => entropic().key(facts, 0, FIRST_WORKLOAD);
@@ -57,17 +59,20 @@ Deno.test("entropic lets nobody pass who comes later than its patience", () => {
     time: fc.record({ step: duration, decode: duration, prefill: duration })
       .map((prices) => ({ ...FIRST_FIT, ...prices })),
     batch: fc.double({ min: 1, max: 64, noNaN: true }),
-    drawn: fc.constant(1e4),
-    ended: fc.double({ min: 1, max: 1e3, noNaN: true }),
+    hazard: fc.constant(FIRST_HAZARD),
   });
   const facts = fc.record({
     priority: fc.double({ min: -100, max: 100, noNaN: true }),
     maxTokens: fc.integer({ min: 1, max: longest.tokens }),
     uncomputedTokens: fc.integer({ min: 1, max: longest.prompt }),
     resident: fc.boolean(),
-    evidence: fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 20 })
-      .map((seen) => seen.reduce(observeEnd, NO_EVIDENCE)),
-  }).map((some): SequenceFacts => ({ ...FACTS, ...some }));
+    seen: fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 20 }),
+  }).map(({ seen, ...some }): SequenceFacts => ({
+    ...FACTS,
+    ...some,
+    generatedTokens: Math.min(seen.length, some.maxTokens - 1),
+    evidence: evidenceOf(seen.slice(0, some.maxTokens - 1)),
+  }));
   const tail = fc.double({ min: 0.1, max: 1e3, noNaN: true });
   fc.assert(fc.property(facts, facts, workload, tail, (early, late, workload, tail) => {
     const policy = entropic(tail);

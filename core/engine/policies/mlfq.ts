@@ -7,8 +7,8 @@ import { tokenTime } from "../../entropic/workload.ts";
 import type { Policy } from "../policy.ts";
 import { DEFAULT_TAIL, runTime } from "./patience.ts";
 
-/** Quantum of the first level in tokens' time; each level's is twice the one before. */
-const FIRST_QUANTUM = 8;
+/** Quantum of the first level in tokens' time, the best of 8 to 128; each is twice the one before. */
+const FIRST_QUANTUM = 64;
 const LEVELS = 12;
 
 export function mlfq(tail = DEFAULT_TAIL): Policy {

@@ -31,6 +31,7 @@ const POLICIES: Readonly<Record<string, (arrivals: readonly Arrival[]) => Policy
   mlfq: () => createPolicy("mlfq"),
   sjf: () => createPolicy("sjf"),
   "entropic": () => createPolicy("entropic"),
+  "entropic-blind": () => createPolicy("entropic"),
   "entropic-tail-20": () => createPolicy("entropic", 20),
   "oracle-srpt": oracleSrpt,
 };
@@ -74,12 +75,19 @@ async function compareCell(
   const runs = new Map<string, Figures[]>(Object.keys(POLICIES).map((name) => [name, []]));
   for (let seed = 1; seed <= seeds; seed++) {
     const arrivals = arrivalsOf(traces, demand, MACHINE, SLOTS, seed);
+    const blinded = arrivals.map((one) => ({ ...one, trace: blind(one.trace) }));
     const scenario = { arrivals, machine: MACHINE, kvBlocks, slots: SLOTS };
     for (const [name, create] of Object.entries(POLICIES)) {
-      runs.get(name)?.push(figuresOf(await simulate(scenario, create(arrivals))));
+      const seen = name === "entropic-blind" ? { ...scenario, arrivals: blinded } : scenario;
+      runs.get(name)?.push(figuresOf(await simulate(seen, create(arrivals))));
     }
   }
   return runs;
+}
+
+/** The same generation with its entropies hidden: what `entropic` does without them. */
+function blind(trace: Trace): Trace {
+  return { ...trace, entropy: new Float64Array(trace.length).fill(2) };
 }
 
 function toRows(runs: Map<string, Figures[]>, cell: Omit<Row, "policy" | "absolute" | "ratio">) {
