@@ -103,6 +103,8 @@ export interface Timings {
 /** How a sequence's temperature control went; means are over the steps drawn. */
 export interface TemperatureReport {
   readonly law: TemperatureLaw;
+  /** Steps drawn, the end token's included. */
+  readonly steps: number;
   /** Share of steps at T_min or T_max. */
   readonly railShare: number;
   readonly meanTemperature: number;

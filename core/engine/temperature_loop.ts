@@ -41,6 +41,7 @@ export class TemperatureLoop {
     const meanEntropy = mean(sums.entropy);
     return {
       law: this.#control.law,
+      steps: sums.steps,
       railShare: mean(sums.onRail),
       meanTemperature: mean(sums.temperature),
       meanEntropy,

@@ -86,7 +86,7 @@ async function findModel(
 
 /** The part of the options that an engine takes: what crosses to a Worker has to be plain data. */
 function engineSettings(options: LoadOptions): EngineSettings {
-  const { backend, threads, context, kvBlocks, prefillChunk, maxWaiting } = options;
-  const given = { backend, threads, context, kvBlocks, prefillChunk, maxWaiting };
+  const { backend, threads, context, kvBlocks, prefillChunk, maxWaiting, policy, tail } = options;
+  const given = { backend, threads, context, kvBlocks, prefillChunk, maxWaiting, policy, tail };
   return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
 }

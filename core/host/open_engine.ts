@@ -5,6 +5,7 @@
 import type { Backend } from "../engine/backend.ts";
 import type { Engine } from "../engine/engine.ts";
 import { LocalEngine } from "../engine/local_engine.ts";
+import { createPolicy, type PolicyName } from "../engine/policies/mod.ts";
 import { openModel } from "../model/gguf/open_model.ts";
 import type { ByteSource } from "../model/source.ts";
 import type { ModelFiles } from "../model/tensors.ts";
@@ -27,6 +28,13 @@ export interface EngineSettings {
   readonly prefillChunk?: number;
   /** Most sequences that wait for a place; beyond it requests are refused with 503. */
   readonly maxWaiting?: number;
+  /** Who runs first; `fcfs` where left out. */
+  readonly policy?: PolicyName;
+  /**
+   * How long `mlfq`, `paper` and `entropic` let a request wait for the sake of the mean, in the time of
+   * a long answer (384 tokens); 100 where left out. Less is fairer to the longest waits.
+   */
+  readonly tail?: number;
 }
 
 /** Where a model lies: files on disk, or sources that the caller keeps open. */
@@ -44,18 +52,19 @@ export async function openEngine(
   settings: EngineSettings = {},
   opened?: ModelFiles,
 ): Promise<Engine> {
+  const { prefillChunk, maxWaiting, policy = "fcfs", tail } = settings;
+  const options = {
+    policy: createPolicy(policy, tail),
+    ...(prefillChunk !== undefined && { prefillChunk }),
+    ...(maxWaiting !== undefined && { maxWaiting }),
+  };
   const reopen = () =>
     withSources(location, async (sources) => {
       const { files } = await openModel(sources);
       return await createBackend(files, settings);
     });
   const backend = opened ? await createBackend(opened, settings) : await reopen();
-  const { prefillChunk, maxWaiting } = settings;
-  return new LocalEngine(backend, {
-    recover: reopen,
-    ...(prefillChunk !== undefined && { prefillChunk }),
-    ...(maxWaiting !== undefined && { maxWaiting }),
-  });
+  return new LocalEngine(backend, { ...options, recover: reopen });
 }
 
 function createBackend(files: ModelFiles, settings: EngineSettings): Promise<Backend> {

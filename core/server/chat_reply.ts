@@ -1,9 +1,11 @@
 /** Pieces of choices to chat completions, streamed or whole. Pure: no clock, no I/O. */
+import type { TokenEvent } from "../engine/engine.ts";
 import type { ChoiceDelta } from "./choice.ts";
 import { chatLogprobs } from "./logprobs.ts";
 import { type Reply, replyHead } from "./reply.ts";
 import type { ChatChunk, ChatCompletion, ChatLogprobs } from "./schemas/chat.ts";
 import { Summary } from "./summary.ts";
+import { traceField } from "./trace.ts";
 
 type Pieces = AsyncIterable<ChoiceDelta>;
 
@@ -27,8 +29,9 @@ export async function* chatChunks(reply: Reply, pieces: Pieces): AsyncGenerator<
     const logprobs = reply.logprobs && tokens.length > 0
       ? chatLogprobs(reply.tokenizer, tokens)
       : null;
-    if (text !== "" || logprobs !== null) {
-      yield chunk({ index, delta: { content: text }, logprobs, finish_reason: null });
+    if (text !== "" || logprobs !== null || (reply.trace && tokens.length > 0)) {
+      const trace = traceField(reply, tokens);
+      yield chunk({ index, delta: { content: text }, logprobs, finish_reason: null, ...trace });
     }
     if (end === undefined) continue;
     summary.add(index, end);
@@ -49,8 +52,10 @@ export async function collectChat(reply: Reply, pieces: Pieces): Promise<ChatCom
   const texts = Array.from({ length: reply.choices }, () => "");
   const scores = texts.map((): ChatLogprobs["content"] => []);
   const reasons = texts.map((): "stop" | "length" => "stop");
+  const drawn = texts.map((): TokenEvent[] => []);
   for await (const { index, text, tokens, end } of pieces) {
     texts[index] += text;
+    if (reply.trace) drawn[index]?.push(...tokens);
     if (reply.logprobs) scores[index]?.push(...chatLogprobs(reply.tokenizer, tokens).content);
     if (end === undefined) continue;
     summary.add(index, end);
@@ -64,6 +69,7 @@ export async function collectChat(reply: Reply, pieces: Pieces): Promise<ChatCom
       message: { role: "assistant", content, refusal: null },
       logprobs: reply.logprobs ? { content: scores[index] ?? [] } : null,
       finish_reason: reasons[index] ?? "stop",
+      ...traceField(reply, drawn[index] ?? []),
     })),
     usage: summary.usage,
     timings: summary.timings,

@@ -4,6 +4,7 @@ import { CompletionScores, type ScoredToken } from "./logprobs.ts";
 import { type Reply, replyHead } from "./reply.ts";
 import type { Completion, CompletionLogprobs } from "./schemas/completions.ts";
 import { Summary } from "./summary.ts";
+import { traceField } from "./trace.ts";
 
 type Pieces = AsyncIterable<ChoiceDelta>;
 type CompletionChoice = Completion["choices"][number];
@@ -60,6 +61,9 @@ export async function collectCompletion(
     whole.text += choice.text;
     whole.logprobs = appendLogprobs(whole.logprobs, choice.logprobs);
     whole.finish_reason = choice.finish_reason;
+    if (choice.entropic_trace !== undefined) {
+      whole.entropic_trace = [...whole.entropic_trace ?? [], ...choice.entropic_trace];
+    }
     if (delta.end !== undefined) summary.add(choice.index, delta.end);
   }
   const { usage, timings, entropic } = summary;
@@ -87,6 +91,7 @@ async function* completionParts(
       text: (echo?.text ?? "") + delta.text,
       logprobs: reply.logprobs ? scores[index]?.take(tokens) ?? null : null,
       finish_reason: end?.reason ?? null,
+      ...traceField(reply, delta.tokens),
     };
     yield { choice, delta };
   }

@@ -105,6 +105,12 @@ function describeWork(page: Registry, stats: EngineStats): void {
   page.counter("entropic_prompt_tokens_total", "Prompt tokens taken in").set(stats.promptTokens);
   page.counter("entropic_generated_tokens_total", "Tokens generated").set(stats.generatedTokens);
   page.counter("entropic_tau_nats_total", "Entropic time over all sequences").set(stats.tau);
+  page.counter("entropic_flops_total", "Floating-point operations, by the model's shape")
+    .set(stats.cost.flops);
+  page.counter("entropic_weight_read_bytes_total", "Weights read, once a step")
+    .set(stats.cost.weightBytes);
+  page.counter("entropic_kv_read_bytes_total", "KV cache read by attention")
+    .set(stats.cost.kvBytes);
   page.counter("entropic_steps_total", "Engine steps").set(stats.steps);
   page.counter("entropic_forward_seconds_total", "Time inside the backend's forward pass")
     .set(stats.forwardSeconds);

@@ -5,6 +5,7 @@ import type { LanguageModel } from "../language_model.ts";
 import { ApiError } from "./api_error.ts";
 import { checkTokens } from "./prompt.ts";
 import { refusal } from "./refusal.ts";
+import type { EntropicRequest } from "./schemas/entropic.ts";
 import type { GenerationBody } from "./schemas/generation.ts";
 
 export interface PlanOptions {
@@ -112,8 +113,19 @@ function toSampling(model: LanguageModel, body: GenerationBody): SamplingParams 
     presencePenalty: body.presence_penalty ?? 0,
     frequencyPenalty: body.frequency_penalty ?? 0,
     logitBias: toLogitBias(model, body.logit_bias ?? {}),
+    ...toControl(body.entropic?.temperature),
     seed: body.seed == null ? randomSeed() : BigInt.asUintN(64, BigInt(body.seed)),
   };
+}
+
+/** Defaults are left to the engine. */
+function toControl(
+  given: EntropicRequest["temperature"],
+): Pick<SamplingParams, "temperatureControl"> {
+  if (given == null || given.law === "off") return {};
+  const { law, ...tuning } = given;
+  const tuned = Object.entries(tuning).filter(([, value]) => value != null);
+  return { temperatureControl: { law, ...Object.fromEntries(tuned) } };
 }
 
 function toLogitBias(model: LanguageModel, bias: Readonly<Record<string, number>>) {

@@ -15,9 +15,11 @@ export interface Reply {
   readonly choicesPerPrompt: number;
   readonly logprobs: boolean;
   readonly includeUsage: boolean;
+  /** Whether each choice lists its tokens' entropies. */
+  readonly trace: boolean;
 }
 
-type Wishes = Pick<Reply, "choices" | "choicesPerPrompt" | "logprobs" | "includeUsage">;
+type Wishes = Pick<Reply, "choices" | "choicesPerPrompt" | "logprobs" | "includeUsage" | "trace">;
 
 /** @param prefix Of the answer's id, `chatcmpl-` or `cmpl-`. */
 export function newReply(model: LanguageModel, prefix: string, wishes: Wishes): Reply {

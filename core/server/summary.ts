@@ -1,6 +1,9 @@
 /** Usage, timings and entropy of a whole answer, gathered from the ends of its choices. */
+import type { TemperatureReport } from "../engine/engine.ts";
+import { addCost, efficiency, NO_COST } from "../entropic/cost.ts";
 import type { ChoiceEnd } from "./choice.ts";
-import type { Entropic, Timings, Usage } from "./schemas/responses.ts";
+import type { Entropic } from "./schemas/entropic.ts";
+import type { Timings, Usage } from "./schemas/responses.ts";
 
 export class Summary {
   #choicesPerPrompt: number;
@@ -53,17 +56,56 @@ export class Summary {
 
   get entropic(): Entropic {
     const ends = [...this.#ends.values()];
+    const events = ends.map(({ event }) => event);
     const tokens = this.#completionTokens;
     const entropy = sum(ends.map(({ entropySum }) => entropySum));
+    const tau = sum(events.map((event) => event.tau));
+    const cost = events.map((event) => event.cost).reduce(addCost, NO_COST);
+    const { natsPerSecond, natsPerGigaflop, natsPerGigabyte } = efficiency(tau, cost);
+    const reports = events.flatMap(({ temperature }) => temperature ?? []);
     return {
-      tau: sum(ends.map(({ event }) => event.tau)),
+      tau,
       mean_entropy: tokens === 0 ? 0 : entropy / tokens,
+      cost: {
+        flops: cost.flops,
+        weight_bytes: cost.weightBytes,
+        kv_bytes: cost.kvBytes,
+        seconds: cost.seconds,
+      },
+      dtau_dc: {
+        nats_per_second: natsPerSecond,
+        nats_per_gflop: natsPerGigaflop,
+        nats_per_gbyte: natsPerGigabyte,
+      },
+      ...summarize(reports),
     };
   }
 
   get #completionTokens(): number {
     return sum([...this.#ends.values()].map(({ completionTokens }) => completionTokens));
   }
+}
+
+/** One report on all the choices, each weighed by its tokens. */
+function summarize(reports: readonly TemperatureReport[]): Pick<Entropic, "temperature"> {
+  const [first] = reports;
+  if (first === undefined) return {};
+  const steps = sum(reports.map((report) => report.steps));
+  const mean = (of: (report: TemperatureReport) => number) =>
+    steps === 0 ? 0 : sum(reports.map((report) => report.steps * of(report))) / steps;
+  const meanEntropy = mean((report) => report.meanEntropy);
+  const square = mean((report) => report.meanEntropy ** 2 + report.entropyDeviation ** 2);
+  return {
+    temperature: {
+      law: first.law,
+      mean: mean((report) => report.meanTemperature),
+      rail_share: mean((report) => report.railShare),
+      mean_entropy: meanEntropy,
+      entropy_deviation: Math.sqrt(Math.max(0, square - meanEntropy ** 2)),
+      mean_varentropy: mean((report) => report.meanVarentropy),
+      mean_gain: mean((report) => report.meanGain),
+    },
+  };
 }
 
 function sum(values: readonly number[]): number {

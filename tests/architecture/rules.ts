@@ -34,7 +34,13 @@ export const AREAS: readonly Area[] = [
   },
   {
     path: "core/server/",
-    may: ["core/engine/engine.ts", "core/model/", "core/language_model.ts", ...CONTRACTS],
+    may: [
+      "core/engine/engine.ts",
+      "core/entropic/",
+      "core/model/",
+      "core/language_model.ts",
+      ...CONTRACTS,
+    ],
     packages: ["hono", "@hono/zod-openapi", "zod", "prom-client"],
   },
   {

@@ -32,7 +32,12 @@ Deno.test("chat answers in OpenAI's shape with usage, timings and entropy", asyn
     predicted_ms: 20,
     predicted_per_second: 600,
   });
-  assertEquals(answer.entropic, { tau: 6, mean_entropy: 0.75 });
+  assertEquals(answer.entropic, {
+    tau: 6,
+    mean_entropy: 0.75,
+    cost: { flops: 24e9, weight_bytes: 6e9, kv_bytes: 6e9, seconds: 12 },
+    dtau_dc: { nats_per_second: 0.5, nats_per_gflop: 0.25, nats_per_gbyte: 0.5 },
+  });
 });
 
 Deno.test("chat streams a role, the text, the end, and usage only on demand", async () => {
@@ -210,7 +215,12 @@ Deno.test("chat counts the prompt once and the completions of all choices", asyn
   const answer = await chat(entropic(fakeModel()), { n: 4 });
   assertEquals(answer.usage.prompt_tokens, "?user\nHi?\n?assistant\n".length);
   assertEquals(answer.usage.completion_tokens, 4 * 12);
-  assertEquals(answer.entropic, { tau: 4 * 6, mean_entropy: 0.75 });
+  assertEquals(answer.entropic, {
+    tau: 4 * 6,
+    mean_entropy: 0.75,
+    cost: { flops: 4 * 24e9, weight_bytes: 4 * 6e9, kv_bytes: 4 * 6e9, seconds: 4 * 12 },
+    dtau_dc: { nats_per_second: 0.5, nats_per_gflop: 0.25, nats_per_gbyte: 0.5 },
+  });
 });
 
 Deno.test("chat ends at a stop string, which never shows, and frees the sequence", async () => {

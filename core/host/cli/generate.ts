@@ -83,7 +83,7 @@ async function printJson(
     const { value, done } = await tokens.next();
     text += value.text;
     if (done) {
-      const { reason, usage, timings, tau } = value;
+      const { reason, usage, timings, tau, cost } = value;
       const { backend } = model.engine.info;
       console.log(JSON.stringify({
         model: model.id,
@@ -94,12 +94,13 @@ async function printJson(
         tokens: listed,
         usage,
         tau,
+        cost,
         timings: { load: loadMilliseconds, ...timings },
       }));
       return;
     }
-    const { token, text: piece, logprob, entropy, varentropy } = value;
-    listed.push({ id: token, text: piece, logprob, entropy, varentropy });
+    const { token, text: piece, top: _, ...stats } = value;
+    listed.push({ id: token, text: piece, ...stats });
   }
 }
 

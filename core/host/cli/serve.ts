@@ -1,6 +1,6 @@
 /** `deno task serve`: an OpenAI-compatible server on a model, fetched first where it is missing. */
 import process from "node:process";
-import { entropic, loadModel } from "../../../mod.ts";
+import { entropic, loadModel, POLICIES, type PolicyName } from "../../../mod.ts";
 import type { AccessEntry } from "../../server/exchange.ts";
 import { serve } from "../serve/serve.ts";
 import { loadOptions, MODEL_OPTIONS } from "./model_options.ts";
@@ -18,6 +18,11 @@ const COMMAND = {
       help: "key that clients must send (else ENTROPIC_API_KEY, else none)",
     },
     "max-waiting": { value: "N", help: "requests that may wait before 503 (default 1024)" },
+    policy: { value: "P", help: `who runs first: ${POLICIES.join(", ")} (default fcfs)` },
+    tail: {
+      value: "W",
+      help: "waits that the policy accepts for the mean, in long answers' time (default 100)",
+    },
     "no-worker": { help: "run the engine in the server's own thread, as on edge hosts" },
     quiet: { help: "no access log" },
     help: { help: "show this help" },
@@ -27,10 +32,17 @@ const COMMAND = {
 
 async function main(given: Arguments<keyof typeof COMMAND.options>): Promise<void> {
   const apiKey = given.text("api-key") ?? process.env["ENTROPIC_API_KEY"];
+  const policy = given.text("policy");
+  if (policy !== undefined && !isPolicy(policy)) {
+    throw new RangeError(`Cannot use --policy "${policy}": it takes ${POLICIES.join(", ")}`);
+  }
+  const tail = given.number("tail", 1e-3, 1e6);
   const maxWaiting = given.integer("max-waiting", 1, 2 ** 24);
   const loading = loadModel({
     ...loadOptions(given),
     ...(maxWaiting !== undefined && { maxWaiting }),
+    ...(policy !== undefined && { policy }),
+    ...(tail !== undefined && { tail }),
     worker: !given.flag("no-worker"),
   });
   const app = entropic({
@@ -52,7 +64,7 @@ async function main(given: Arguments<keyof typeof COMMAND.options>): Promise<voi
   const { kind, variant, threads } = model.engine.info.backend;
   console.error(
     `${model.id} on ${kind} (${variant}, ${threads} thread${threads > 1 ? "s" : ""}), ` +
-      `context ${model.engine.info.maxSequenceTokens}`,
+      `context ${model.engine.info.maxSequenceTokens}, policy ${model.engine.info.policy}`,
   );
   console.log(`Serving on ${server.url}`);
   await server.stopped;
@@ -69,6 +81,10 @@ function onInterrupt(stop: () => void): void {
       stop();
     });
   }
+}
+
+function isPolicy(name: string): name is PolicyName {
+  return (POLICIES as readonly string[]).includes(name);
 }
 
 function logAccess(entry: AccessEntry): void {

@@ -47,6 +47,7 @@ export function addChatRoute(app: OpenAPIHono<ServerEnv>, server: Server): void 
       choicesPerPrompt: requests.length,
       logprobs: body.logprobs ?? false,
       includeUsage: body.stream_options?.include_usage ?? false,
+      trace: body.entropic?.trace ?? false,
     });
     return respond(server, c.get("exchange"), {
       model,

@@ -56,6 +56,7 @@ export function addCompletionsRoute(app: OpenAPIHono<ServerEnv>, server: Server)
       choicesPerPrompt: n,
       logprobs,
       includeUsage: body.stream_options?.include_usage ?? false,
+      trace: body.entropic?.trace ?? false,
     });
     const echoes = body.echo === true
       ? prompts.flatMap((prompt) => Array.from({ length: n }, () => prompt))

@@ -1,12 +1,13 @@
 /** `POST /v1/chat/completions`. */
 import { z } from "@hono/zod-openapi";
-import { boolean, integer, isEmpty, string, unsupported } from "./fields.ts";
+import { atMost, boolean, integer, isEmpty, string, unsupported } from "./fields.ts";
 import { generationSchema } from "./generation.ts";
-import { entropicSchema, finishReasonSchema, timingsSchema, usageSchema } from "./responses.ts";
+import { entropicSchema, traceSchema } from "./entropic.ts";
+import { finishReasonSchema, timingsSchema, usageSchema } from "./responses.ts";
 
 const ROLE = "one of system, developer, user, assistant";
-const CONTENT = 'a string or a non-empty array of parts {"type":"text","text":"…"}';
-const MESSAGES = "a non-empty array of messages with role and content";
+const CONTENT = 'a string or an array of 1 to 1024 parts {"type":"text","text":"…"}';
+const MESSAGES = "an array of 1 to 2048 messages with role and content";
 const TOOLS = "leave it out: this server does not call tools";
 
 const textPart = z.object({
@@ -16,9 +17,10 @@ const textPart = z.object({
 
 export const messageSchema = z.object({
   role: z.enum(["system", "developer", "user", "assistant"], { error: ROLE }),
-  content: z.union([string(CONTENT), z.array(textPart).min(1, { error: CONTENT })], {
-    error: CONTENT,
-  }).openapi({ description: "Parts are joined by a line break." }),
+  content: z.union([
+    string(CONTENT),
+    atMost(1024, z.array(textPart).min(1, { error: CONTENT }), CONTENT),
+  ], { error: CONTENT }).openapi({ description: "Parts are joined by a line break." }),
   name: string().nullish(),
   tool_calls: unsupported("", isEmpty, TOOLS),
   function_call: unsupported("", isEmpty, TOOLS),
@@ -26,8 +28,11 @@ export const messageSchema = z.object({
 
 export type MessageBody = z.infer<typeof messageSchema>;
 
-export const messagesSchema = z.array(messageSchema, { error: MESSAGES })
-  .min(1, { error: MESSAGES });
+export const messagesSchema = atMost(
+  2048,
+  z.array(messageSchema, { error: MESSAGES }).min(1, { error: MESSAGES }),
+  MESSAGES,
+);
 
 /** Whether the value asks for nothing beyond plain text. */
 function isTextOnly(value: unknown): boolean {
@@ -87,6 +92,7 @@ export const chatCompletionSchema = z.object({
     }),
     logprobs: chatLogprobsSchema.nullable(),
     finish_reason: finishReasonSchema,
+    entropic_trace: traceSchema.optional(),
   })),
   usage: usageSchema,
   timings: timingsSchema,
@@ -103,6 +109,7 @@ export const chatChunkSchema = z.object({
     delta: z.object({ role: z.literal("assistant").optional(), content: z.string().optional() }),
     logprobs: chatLogprobsSchema.nullable(),
     finish_reason: finishReasonSchema.nullable(),
+    entropic_trace: traceSchema.optional(),
   })),
   usage: usageSchema.nullable().optional(),
   timings: timingsSchema.optional(),

@@ -1,19 +1,21 @@
 /** `POST /v1/completions`. */
 import { z } from "@hono/zod-openapi";
-import { boolean, integer, string, unsupported } from "./fields.ts";
+import { atMost, boolean, integer, string, tokenIds, unsupported } from "./fields.ts";
 import { generationSchema } from "./generation.ts";
-import { entropicSchema, finishReasonSchema, timingsSchema, usageSchema } from "./responses.ts";
+import { entropicSchema, traceSchema } from "./entropic.ts";
+import { finishReasonSchema, timingsSchema, usageSchema } from "./responses.ts";
 
-const PROMPT = "a non-empty string, a non-empty array of token ids, or a non-empty array of either";
+const PROMPT =
+  "a non-empty string, a non-empty array of token ids, or an array of 1 to 1024 of either";
 
 const text = string(PROMPT).min(1, { error: PROMPT });
-const tokens = z.array(integer(0, 2 ** 32 - 1, PROMPT)).min(1, { error: PROMPT });
+const tokens = tokenIds(PROMPT).min(1, { error: PROMPT });
 
 export const completionBodySchema = generationSchema.extend({
   prompt: z.union([
     text,
     tokens,
-    z.array(z.union([text, tokens], { error: PROMPT })).min(1, { error: PROMPT }),
+    atMost(1024, z.array(z.union([text, tokens], { error: PROMPT })).min(1), PROMPT),
   ], { error: PROMPT }).openapi({
     description:
       "Text is plain text: control tokens in it are not parsed. Token ids are taken as " +
@@ -53,6 +55,7 @@ export const completionSchema = z.object({
     text: z.string(),
     logprobs: completionLogprobsSchema.nullable(),
     finish_reason: finishReasonSchema.nullable(),
+    entropic_trace: traceSchema.optional(),
   })),
   usage: usageSchema.nullable().optional(),
   timings: timingsSchema.optional(),

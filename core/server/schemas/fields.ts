@@ -5,6 +5,8 @@
 import { z } from "@hono/zod-openapi";
 import { UNSUPPORTED } from "../validation.ts";
 
+const MAX_TOKEN_ID = 2 ** 32 - 1;
+
 /** A finite number in [minimum, maximum]. */
 export function number(minimum: number, maximum: number, allowed: string) {
   return z.number({ error: allowed })
@@ -17,6 +19,31 @@ export function integer(minimum: number, maximum: number, allowed: string) {
   return z.int({ error: allowed })
     .min(minimum, { error: allowed })
     .max(maximum, { error: allowed });
+}
+
+/**
+ * An array of at most `maximum` elements. A longer one is refused before zod reads it: zod gathers
+ * an issue for every bad element, and a million of them take seconds and overflow its stack.
+ */
+export function atMost<Elements extends z.ZodArray>(
+  maximum: number,
+  elements: Elements,
+  allowed: string,
+) {
+  return z.preprocess((value, context) => {
+    if (!Array.isArray(value) || value.length <= maximum) return value;
+    context.addIssue({ code: "custom", message: allowed });
+    return z.NEVER;
+  }, elements.max(maximum, { error: allowed }));
+}
+
+/** Ids of tokens, checked up to the first bad one and without a schema each: there may be millions. */
+export function tokenIds(allowed: string) {
+  const id = z.custom<number>().openapi({ type: "integer", minimum: 0, maximum: MAX_TOKEN_ID });
+  return z.array(id, { error: allowed }).superRefine((ids, context) => {
+    const index = ids.findIndex((id) => !Number.isInteger(id) || id < 0 || id > MAX_TOKEN_ID);
+    if (index >= 0) context.addIssue({ code: "custom", path: [index], message: allowed });
+  });
 }
 
 export function boolean() {

@@ -4,16 +4,40 @@
  * (tools, a response format, a grammar) are refused by name.
  */
 import { z } from "@hono/zod-openapi";
-import { boolean, integer, isEmpty, number, string, unsupported } from "./fields.ts";
+import { entropicRequestSchema } from "./entropic.ts";
+import {
+  atMost,
+  boolean,
+  integer,
+  isEmpty,
+  number,
+  string,
+  tokenIds,
+  unsupported,
+} from "./fields.ts";
 
 const INT32 = 2 ** 31 - 1;
 const COUNT = "an integer of at least 0";
 const STOP = "a non-empty string, or an array of up to 16 of them, each of at most 1000 characters";
 const SEED = "an integer from -2^63 to 2^64 - 1";
-const IDS = "an array of token ids";
+const IDS = "an array of up to 1024 token ids";
 const BIAS = "an object from token ids to numbers from -100 to 100";
+const BIAS_VALUE = "a number from -100 to 100";
 
 const stopString = string(STOP).min(1, { error: STOP }).max(1000, { error: STOP });
+
+/** Checked up to the first bad entry: zod would gather an issue for each, however many there are. */
+const logitBiasSchema = z.record(
+  z.string(),
+  z.custom<number>().openapi({ type: "number", minimum: -100, maximum: 100 }),
+  { error: BIAS },
+).superRefine((bias, context) => {
+  for (const [key, value] of Object.entries(bias)) {
+    const allowed = /^\d{1,10}$/.test(key) ? BIAS_VALUE : BIAS;
+    if (allowed === BIAS_VALUE && value >= -100 && value <= 100) continue;
+    return context.addIssue({ code: "custom", path: [key], message: allowed });
+  }
+});
 
 const generationShape = {
   model: string().nullish().openapi({
@@ -43,9 +67,9 @@ const generationShape = {
         "The same seed gives the same tokens. Negative seeds count from 2^64 down; those " +
         "beyond 2^53 are rounded to a double first, as JSON numbers in JavaScript are.",
     }),
-  stop: z.union([stopString, z.array(stopString).max(16, { error: STOP })], { error: STOP })
+  stop: z.union([stopString, atMost(16, z.array(stopString), STOP)], { error: STOP })
     .nullish().openapi({ description: "Text that ends the completion and is left out of it." }),
-  stop_token_ids: z.array(integer(0, INT32, IDS), { error: IDS }).nullish(),
+  stop_token_ids: tokenIds(IDS).max(1024, { error: IDS }).nullish(),
   min_tokens: integer(0, INT32, COUNT).nullish().openapi({
     description: "No end token is drawn before this many.",
   }),
@@ -53,11 +77,7 @@ const generationShape = {
   presence_penalty: number(-2, 2, "a number from -2 to 2").nullish(),
   frequency_penalty: number(-2, 2, "a number from -2 to 2").nullish(),
   repetition_penalty: number(0.01, 100, "a number from 0.01 to 100").nullish(),
-  logit_bias: z.record(
-    z.string().regex(/^\d{1,10}$/, { error: BIAS }),
-    number(-100, 100, "a number from -100 to 100"),
-    { error: BIAS },
-  ).nullish(),
+  logit_bias: logitBiasSchema.nullish(),
   stream: boolean().nullish(),
   stream_options: z.object({ include_usage: boolean().nullish() }, { error: "an object" })
     .nullish().openapi({ description: "Only with stream." }),
@@ -65,6 +85,7 @@ const generationShape = {
     description: "Higher runs earlier under scheduling policies that look at it.",
   }),
   user: string().nullish(),
+  entropic: entropicRequestSchema.nullish(),
 };
 
 const FORMAT = "leave it out: the model's text is not constrained";

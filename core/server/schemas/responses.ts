@@ -33,16 +33,10 @@ export const timingsSchema = z.object({
     "milliseconds are the longest.",
 });
 
-export const entropicSchema = z.object({
-  tau: z.number().openapi({ description: "Entropic time, nats, summed over the choices." }),
-  mean_entropy: z.number().openapi({ description: "Nats a generated token." }),
-}).openapi("Entropic");
-
 export const finishReasonSchema = z.enum(["stop", "length"]);
 
 export type Usage = z.infer<typeof usageSchema>;
 export type Timings = z.infer<typeof timingsSchema>;
-export type Entropic = z.infer<typeof entropicSchema>;
 
 /** OpenAPI entries for the failures that an endpoint may answer with. */
 export function errorResponses<Status extends number>(...statuses: readonly Status[]) {

@@ -1,7 +1,7 @@
 /** `POST /tokenize` and `POST /detokenize`, in the fields of vLLM and of llama.cpp. */
 import { z } from "@hono/zod-openapi";
 import { messagesSchema } from "./chat.ts";
-import { boolean, integer, string } from "./fields.ts";
+import { boolean, string, tokenIds } from "./fields.ts";
 
 const IDS = "an array of token ids";
 
@@ -35,7 +35,7 @@ export const tokenizeSchema = z.object({
 
 export const detokenizeBodySchema = z.object({
   model: string().nullish(),
-  tokens: z.array(integer(0, 2 ** 32 - 1, IDS), { error: IDS }),
+  tokens: tokenIds(IDS),
 }).openapi("DetokenizeRequest");
 
 export const detokenizeSchema = z.object({
