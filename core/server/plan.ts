@@ -9,8 +9,6 @@ import type { EntropicRequest } from "./schemas/entropic.ts";
 import type { GenerationBody } from "./schemas/generation.ts";
 
 export interface PlanOptions {
-  /** Most choices of one request, over all its prompts. */
-  readonly maxChoices: number;
   /** `max_tokens` as the client asked, by the name it used. */
   readonly maxTokens: { readonly param: string; readonly value: number | undefined };
   /** Tokens that a request which names no number gets at most. */
@@ -32,7 +30,6 @@ export function planRequests(
   options: PlanOptions,
 ): readonly SequenceRequest[] {
   checkModel(model, body.model);
-  checkChoices(body, prompts.length, options.maxChoices);
   checkTopLogprobs(model, options.topLogprobs);
   if (body.stream_options != null && body.stream !== true) {
     throw refusal("stream_options", body.stream_options, "null unless stream is true");
@@ -71,7 +68,13 @@ export function checkModel(model: LanguageModel, name: string | null | undefined
   throw new ApiError(404, message, { param: "model", code: "model_not_found" });
 }
 
-function checkChoices({ n }: GenerationBody, prompts: number, maxChoices: number): void {
+/**
+ * To be called before the prompts are encoded, for there may be many.
+ *
+ * @param maxChoices Most choices of one request, over all its prompts.
+ * @throws {RequestError} The request asks for more.
+ */
+export function checkChoices({ n }: GenerationBody, prompts: number, maxChoices: number): void {
   if (prompts * (n ?? 1) <= maxChoices) return;
   if (prompts <= 1) throw refusal("n", n, `an integer from 1 to ${maxChoices}`);
   throw new RequestError(

@@ -43,13 +43,18 @@ export interface TextPrompt {
   readonly text: string;
 }
 
-/** The prompts of a text completion, one or several. @throws {RequestError} An id is no token. */
+/** The prompts that a text completion asks for, one or several. */
+export function promptList(body: PromptBody): readonly (string | readonly number[])[] {
+  return isTokenList(body) || typeof body === "string" ? [body] : body;
+}
+
+/** The prompts of a text completion in tokens. @throws {RequestError} An id is no token. */
 export function encodeTextPrompts(
   model: LanguageModel,
   body: PromptBody,
 ): readonly TextPrompt[] {
   const { tokenizer } = model;
-  const list = isTokenList(body) || typeof body === "string" ? [body] : body;
+  const list = promptList(body);
   return list.map((prompt, index) => {
     if (typeof prompt === "string") {
       return { tokens: tokenizer.encode(prompt, { addSpecial: true }), text: prompt };

@@ -4,7 +4,7 @@ import type { LanguageModel } from "../../language_model.ts";
 import { respond } from "../answer.ts";
 import { chatChunks, collectChat } from "../chat_reply.ts";
 import type { ServerEnv } from "../exchange.ts";
-import { checkModel, planRequests, stopStrings } from "../plan.ts";
+import { checkChoices, checkModel, planRequests, stopStrings } from "../plan.ts";
 import { encodeMessages } from "../prompt.ts";
 import { refusal } from "../refusal.ts";
 import { newReply } from "../reply.ts";
@@ -65,11 +65,11 @@ function plan(server: Server, model: LanguageModel, body: ChatBody) {
   if (topLogprobs > 0 && body.logprobs !== true) {
     throw refusal("top_logprobs", topLogprobs, "0 unless logprobs is true");
   }
+  checkChoices(body, 1, server.settings.maxChoices);
   const maxTokens = body.max_completion_tokens != null
     ? { param: "max_completion_tokens", value: body.max_completion_tokens }
     : { param: "max_tokens", value: body.max_tokens ?? undefined };
   return planRequests(model, body, [encodeMessages(model, body.messages)], {
-    maxChoices: server.settings.maxChoices,
     maxTokens,
     defaultMaxTokens: Infinity,
     topLogprobs: { param: "top_logprobs", value: topLogprobs },

@@ -3,8 +3,8 @@ import { createRoute, type OpenAPIHono } from "@hono/zod-openapi";
 import { respond } from "../answer.ts";
 import { collectCompletion, completionChunks } from "../completion_reply.ts";
 import type { ServerEnv } from "../exchange.ts";
-import { checkModel, planRequests, stopStrings } from "../plan.ts";
-import { encodeTextPrompts } from "../prompt.ts";
+import { checkChoices, checkModel, planRequests, stopStrings } from "../plan.ts";
+import { encodeTextPrompts, promptList } from "../prompt.ts";
 import { refusal } from "../refusal.ts";
 import { newReply } from "../reply.ts";
 import { completionBodySchema, completionSchema } from "../schemas/completions.ts";
@@ -42,10 +42,10 @@ export function addCompletionsRoute(app: OpenAPIHono<ServerEnv>, server: Server)
     if (body.best_of != null && body.best_of !== n) {
       throw refusal("best_of", body.best_of, `null or ${n}, the value of n`);
     }
+    checkChoices(body, promptList(body.prompt).length, server.settings.maxChoices);
     const prompts = encodeTextPrompts(model, body.prompt);
     const logprobs = body.logprobs != null;
     const requests = planRequests(model, body, prompts.map(({ tokens }) => tokens), {
-      maxChoices: server.settings.maxChoices,
       maxTokens: { param: "max_tokens", value: body.max_tokens ?? undefined },
       defaultMaxTokens: DEFAULT_MAX_TOKENS,
       topLogprobs: { param: "logprobs", value: body.logprobs ?? 0 },

@@ -6,8 +6,8 @@ import { entropicSchema, traceSchema } from "./entropic.ts";
 import { finishReasonSchema, timingsSchema, usageSchema } from "./responses.ts";
 
 const ROLE = "one of system, developer, user, assistant";
-const CONTENT = 'a string or an array of 1 to 1024 parts {"type":"text","text":"…"}';
-const MESSAGES = "an array of 1 to 2048 messages with role and content";
+const CONTENT = 'a string or a non-empty array of up to 1024 parts {"type":"text","text":"…"}';
+const MESSAGES = "a non-empty array of up to 2048 messages with role and content";
 const TOOLS = "leave it out: this server does not call tools";
 
 const textPart = z.object({

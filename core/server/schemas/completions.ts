@@ -6,7 +6,7 @@ import { entropicSchema, traceSchema } from "./entropic.ts";
 import { finishReasonSchema, timingsSchema, usageSchema } from "./responses.ts";
 
 const PROMPT =
-  "a non-empty string, a non-empty array of token ids, or an array of 1 to 1024 of either";
+  "a non-empty string, a non-empty array of token ids, or a non-empty array of up to 1024 of either";
 
 const text = string(PROMPT).min(1, { error: PROMPT });
 const tokens = tokenIds(PROMPT).min(1, { error: PROMPT });

@@ -42,7 +42,9 @@ export function tokenIds(allowed: string) {
   const id = z.custom<number>().openapi({ type: "integer", minimum: 0, maximum: MAX_TOKEN_ID });
   return z.array(id, { error: allowed }).superRefine((ids, context) => {
     const index = ids.findIndex((id) => !Number.isInteger(id) || id < 0 || id > MAX_TOKEN_ID);
-    if (index >= 0) context.addIssue({ code: "custom", path: [index], message: allowed });
+    // In a union, `continue` would have it pass for the kind of array that was meant.
+    const outcome = { message: allowed, continue: false };
+    if (index >= 0) context.addIssue({ code: "custom", path: [index], ...outcome });
   });
 }
 
