@@ -8,6 +8,24 @@ const PREFIX = "tokenizer.ggml.";
 /** Keys of tokens that are control tokens whatever their type says. */
 const CONTROL_KEYS = ["bos", "eos", "eot", "eom", "padding", "mask", "seperator", "cls"];
 
+/** Texts of tokens that are control tokens whatever their type says: so llama.cpp decides, too. */
+const CONTROL_TEXTS: ReadonlySet<string> = new Set([
+  "</s>",
+  "<|endoftext|>",
+  "<|end_of_text|>",
+  "<|im_start|>",
+  "<|im_end|>",
+  "<|end|>",
+  "<|eot_id|>",
+  "<|eom_id|>",
+  "<start_of_turn>",
+  "<end_of_turn>",
+  "<end_of_utterance>",
+  "<EOT>",
+  "_<EOT>",
+  "[EOT]",
+]);
+
 /**
  * Reads byte-level BPE (`gpt2`) and SentencePiece vocabularies with scores (`llama`).
  *
@@ -81,7 +99,7 @@ function vocabulary(
   fallback: { readonly bos: boolean; readonly eos: boolean },
 ): Vocabulary {
   const tokens = metadata.strings(`${PREFIX}tokens`);
-  const types = tokenTypes(metadata, tokens.length);
+  const types = tokenTypes(metadata, tokens);
   return {
     tokens,
     types,
@@ -91,12 +109,16 @@ function vocabulary(
   };
 }
 
-function tokenTypes(metadata: GgufMetadata, count: number): Uint8Array {
+function tokenTypes(metadata: GgufMetadata, tokens: readonly string[]): Uint8Array {
+  const count = tokens.length;
   const given = metadata.ints(`${PREFIX}token_type`, undefined);
   if (given !== undefined) checkLength(metadata, "token_type", given.length, count);
   const types = given === undefined
     ? new Uint8Array(count).fill(TOKEN_TYPES.normal)
     : Uint8Array.from(given);
+  tokens.forEach((text, id) => {
+    if (CONTROL_TEXTS.has(text)) types[id] = TOKEN_TYPES.control;
+  });
   for (const key of CONTROL_KEYS) {
     const id = tokenId(metadata, key, count);
     if (id !== undefined) types[id] = TOKEN_TYPES.control;

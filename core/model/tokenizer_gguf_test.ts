@@ -70,6 +70,15 @@ Deno.test("tokenizerFromGguf adds BOS by default where the kind of model wants i
   assertEquals(read(LLAMA).before, [1]);
 });
 
+Deno.test("tokenizerFromGguf takes well-known control tokens for such whatever their type", () => {
+  const tokens = strings(["<|im_end|>", "a", "b", "ab", "<tool>", "</s>"]);
+  const spec = read({ ...GPT2, tokens, token_type: types(4, 1, 1, 1, 4, 1) });
+  assertEquals(spec.added.map(({ id, control }) => [id, control]), [[0, true], [4, false], [
+    5,
+    true,
+  ]]);
+});
+
 Deno.test("tokenizerFromGguf takes the tokens that end a text for control tokens", () => {
   const spec = read({ ...GPT2, token_type: types(1, 1, 1, 1, 4, 4), eos_token_id: uint(0) });
   assertEquals(spec.types[0], TOKEN_TYPES.control);
