@@ -1,4 +1,8 @@
-/** Runtime adapter: Node, through `@hono/node-server`, which is loaded only there. */
+/**
+ * Runtime adapter: `node:http`, for Node and for Deno, through `@hono/node-server`, which is loaded
+ * only there. `Deno.serve` (2.9) would do, but once it has read a body it does not see the client
+ * leave before the answer begins: nobody would stop an answer that comes as a whole.
+ */
 import type { Server } from "node:http";
 import type { Address, Fetch, Listener } from "./listener.ts";
 

@@ -1,6 +1,5 @@
 /** Serves a Hono app on whichever runtime this is, and stops without breaking answers off. */
 import { listenOnBun } from "./bun.ts";
-import { listenOnDeno } from "./deno.ts";
 import type { Address, Fetch, Listen, Listener } from "./listener.ts";
 import { listenOnNode } from "./node.ts";
 
@@ -51,7 +50,6 @@ export async function serve(
 }
 
 function pickListen(): Listen {
-  if ("Deno" in globalThis) return listenOnDeno;
   return "Bun" in globalThis ? listenOnBun : listenOnNode;
 }
 

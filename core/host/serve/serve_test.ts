@@ -1,4 +1,5 @@
 import { assertEquals, assertRejects } from "@std/assert";
+import { connect } from "node:net";
 import { serve } from "./serve.ts";
 
 const hello = { fetch: () => new Response("hello") };
@@ -60,6 +61,31 @@ Deno.test("serve cuts a stream that does not end", async () => {
   const response = await fetch(server.url);
   await Promise.all([server.stop(), assertRejects(() => response.text())]);
   never.resolve();
+});
+
+Deno.test("serve tells of a client that leaves before its answer, whatever it sent", async () => {
+  for (const size of [10, 5_000, 200_000]) {
+    const left = Promise.withResolvers<void>();
+    const asked = Promise.withResolvers<void>();
+    const missed = setTimeout(() => left.reject(new Error("nobody told of it")), 10_000);
+    const server = await serve({
+      async fetch(request) {
+        request.signal.addEventListener("abort", () => left.resolve());
+        assertEquals((await request.text()).length, size);
+        asked.resolve();
+        await left.promise;
+        return new Response("too late");
+      },
+    }, { port: 0 });
+    const client = connect(server.port, "127.0.0.1");
+    client.write(`POST / HTTP/1.1\r\nHost: test\r\nContent-Length: ${size}\r\n\r\n`);
+    client.write("x".repeat(size));
+    await asked.promise;
+    client.destroy();
+    await left.promise;
+    clearTimeout(missed);
+    await server.stop();
+  }
 });
 
 /** Two chunks, the second when the gate opens. */
