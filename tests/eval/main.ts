@@ -7,6 +7,7 @@ import type { LanguageModel } from "../../core/language_model.ts";
 import { loadModel } from "../../mod.ts";
 import { REAL_MODEL } from "../support/real_model.ts";
 import { engineScore, perplexity } from "./perplexity.ts";
+import { evaluateSampling, type SamplingResult } from "./sampling.ts";
 import { mobyDick, stateOfTheUnion } from "./texts.ts";
 
 /** Tokens in a window of the perplexity. */
@@ -47,8 +48,11 @@ async function evaluatePerplexity(model: LanguageModel): Promise<Result[]> {
   return results;
 }
 
-const EVALUATIONS: Readonly<Record<string, (model: LanguageModel) => Promise<Result[]>>> = {
+type Evaluate = (model: LanguageModel) => Promise<readonly (Result | SamplingResult)[]>;
+
+const EVALUATIONS: Readonly<Record<string, Evaluate>> = {
   ppl: evaluatePerplexity,
+  sampling: evaluateSampling,
 };
 
 const COMMAND = {
@@ -72,7 +76,7 @@ await runCommand(COMMAND, async (given) => {
     model: given.text("model") ?? REAL_MODEL ?? "smollm2",
     context: 2 * WINDOW,
   });
-  const results: Result[] = [];
+  const results: (Result | SamplingResult)[] = [];
   try {
     for (const name of names) results.push(...await EVALUATIONS[name]?.(model) ?? []);
   } finally {

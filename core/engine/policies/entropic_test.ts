@@ -1,6 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import fc from "fast-check";
-import { type Outcome, simulate } from "../../../tests/eval/scheduling/simulate.ts";
+import type { Outcome } from "../../../tests/eval/scheduling/drive.ts";
+import { simulate } from "../../../tests/eval/scheduling/simulate.ts";
 import type { Trace } from "../../../tests/eval/scheduling/traces.ts";
 import { CLOCK_START } from "../../entropic/clock.ts";
 import { FIRST_HAZARD, NO_EVIDENCE, observeEnd } from "../../entropic/hazard.ts";

@@ -34,12 +34,19 @@ export function arrivalsOf(
       sum + trace.promptTokens * machine.prefill + Math.min(trace.length, maxTokens) * token,
     0,
   );
-  const gap = work / demand.count / demand.load;
+  const gaps = gapsOf(demand.count, work / demand.count / demand.load, demand.shape, random);
   let at = 0;
-  return asked.map((request) => {
-    at += gap * gamma(demand.shape, random) / demand.shape;
-    return { at, ...request };
-  });
+  return asked.map((request, i) => ({ at: at += gaps[i] as number, ...request }));
+}
+
+/** Gamma-distributed times between arrivals, with this mean; shape 1 is Poisson. */
+export function gapsOf(
+  count: number,
+  mean: number,
+  shape: number,
+  random: () => number,
+): number[] {
+  return Array.from({ length: count }, () => mean * gamma(shape, random) / shape);
 }
 
 /** A gamma-distributed number of scale 1 (Marsaglia and Tsang, 2000). */

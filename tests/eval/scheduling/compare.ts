@@ -9,7 +9,8 @@ import type { Policy } from "../../../core/engine/policy.ts";
 import { type Interval, pairedRatio } from "../bootstrap.ts";
 import { arrivalsOf, type Demand } from "./arrivals.ts";
 import { oracleSrpt } from "./oracle.ts";
-import { type Arrival, type Outcome, simulate } from "./simulate.ts";
+import type { Outcome } from "./drive.ts";
+import { type Arrival, simulate } from "./simulate.ts";
 import type { Machine } from "./trace_backend.ts";
 import { type Recording, restore, type Trace } from "./traces.ts";
 

@@ -2,16 +2,16 @@
  * A backend that plays recorded generations on a virtual clock: each forward takes the time that a
  * model of the machine says, and answers what the recording saw. Under it runs the real engine.
  */
-import {
-  type Backend,
-  type BackendInfo,
-  type BackendLimits,
-  BLOCK_SIZE,
-  type ForwardResult,
-  type LogitStats,
-  type SequenceInput,
+import type {
+  Backend,
+  BackendInfo,
+  BackendLimits,
+  ForwardResult,
+  LogitStats,
+  SequenceInput,
 } from "../../../core/engine/backend.ts";
 import type { ModelConfig } from "../../../core/model/config.ts";
+import type { VirtualClock } from "./drive.ts";
 import type { Trace } from "./traces.ts";
 
 /** Milliseconds of the parts of a step. */
@@ -21,19 +21,6 @@ export interface Machine {
   readonly prefill: number;
   /** Of a KV block that moves to or from host memory. */
   readonly swap: number;
-}
-
-/** Milliseconds since the start of the run. */
-export interface VirtualClock {
-  now: number;
-}
-
-/** What a request plays. */
-export interface Play {
-  readonly trace: Trace;
-  /** Longest time between two of its tokens, so far, in milliseconds. */
-  longestPause: number;
-  lastToken: number | undefined;
 }
 
 const END = 0, FILLER = 1, FIRST_PLAY = 2;
@@ -49,7 +36,7 @@ export function promptOf(index: number, { promptTokens }: Trace): Uint32Array {
 export class TraceBackend implements Backend {
   readonly config: ModelConfig;
   readonly limits: BackendLimits;
-  readonly #plays: readonly Play[];
+  readonly #plays: readonly Trace[];
   readonly #machine: Machine;
   readonly #clock: VirtualClock;
   /** Told after each forward, with the clock at its end. */
@@ -58,7 +45,7 @@ export class TraceBackend implements Backend {
   readonly #owner: Int32Array;
 
   constructor(
-    plays: readonly Play[],
+    plays: readonly Trace[],
     kvBlocks: number,
     machine: Machine,
     clock: VirtualClock,
@@ -102,11 +89,8 @@ export class TraceBackend implements Backend {
       : this.#owner[blockTable[0] as number] as number;
     this.#owner[blockTable[0] as number] = first;
     if (output === "none") return [];
-    const play = this.#plays[first - FIRST_PLAY] as Play;
-    const { now } = this.#clock;
-    play.longestPause = Math.max(play.longestPause, now - (play.lastToken ?? now));
-    play.lastToken = now;
-    return [drawOf(play.trace, position + tokens.length - play.trace.promptTokens)];
+    const trace = this.#plays[first - FIRST_PLAY] as Trace;
+    return [drawOf(trace, position + tokens.length - trace.promptTokens)];
   }
 
   logits(): Promise<Float32Array> {
@@ -167,9 +151,4 @@ function configOf(vocabularySize: number): ModelConfig {
     tiedOutput: true,
     endTokens: [END],
   };
-}
-
-/** KV blocks that a request holds at its end. */
-export function blocksAtEnd({ promptTokens, length }: Trace): number {
-  return Math.ceil((promptTokens + length) / BLOCK_SIZE);
 }
