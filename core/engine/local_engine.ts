@@ -22,7 +22,7 @@ import { LogitRow } from "./logit_row.ts";
 import type { ScheduledStep, StepEntry } from "./scheduled_step.ts";
 import { hasStarted, Scheduler } from "./scheduler.ts";
 import { Sequence } from "./sequence.ts";
-import { chargeStep, StepWatch } from "./step_account.ts";
+import { StepAccount } from "./step_account.ts";
 import { StepLoop } from "./step_loop.ts";
 import { chooseToken, type TokenChoice } from "./token_choice.ts";
 
@@ -95,32 +95,28 @@ export class LocalEngine implements Engine {
   async #step(): Promise<boolean> {
     const step = this.#scheduler.schedule(this.#now());
     if (step.empty) return false;
-    const watch = new StepWatch(step);
-    const before = this.#counters.forwardTime;
-    const rows = await this.#forward(step);
+    const account = new StepAccount(step, this.#backend, this.#counters);
+    const rows = await this.#forward(step, account);
     for (const entry of step.entries) {
       try {
-        await this.#advance(entry, rows, watch);
+        await this.#advance(entry, rows, account);
       } catch (error) {
         if (isFatal(error)) throw error;
         this.#fail(entry.sequence, error);
       }
     }
-    if (step.entries.length > 0) {
-      this.#scheduler.observe(watch.observation(this.#counters.forwardTime - before));
-    }
+    if (step.entries.length > 0) this.#scheduler.observe(account.observation);
     return true;
   }
 
   /** Moves blocks and runs the model. A failure that the backend survives ends this batch only. */
-  async #forward(step: ScheduledStep): Promise<readonly LogitStats[]> {
+  async #forward(step: ScheduledStep, account: StepAccount): Promise<readonly LogitStats[]> {
     let start = this.#now();
     try {
       await moveBlocks(step, this.#backend, (lost) => this.#scheduler.dropHostCopy(lost));
       start = this.#now();
       const result = await this.#backend.forward(step.batch, this.#stop.signal);
-      const seconds = (this.#now() - start) / 1000;
-      chargeStep(step, result, seconds, this.#backend, this.#counters);
+      account.charge(result, this.#now() - start);
       return result.rows;
     } catch (error) {
       if (isFatal(error)) throw error;
@@ -136,7 +132,7 @@ export class LocalEngine implements Engine {
   async #advance(
     entry: StepEntry,
     rows: readonly LogitStats[],
-    watch: StepWatch,
+    account: StepAccount,
   ): Promise<void> {
     const { sequence } = entry;
     const row = await this.#observe(entry, rows);
@@ -144,7 +140,7 @@ export class LocalEngine implements Engine {
     if (row === undefined || sequence.uncomputedTokens > 0) return;
     if (sequence.generatedTokens === 0) this.#startDecoding(sequence);
     if (sequence.maxTokens === 0) return this.#finish(sequence, "length");
-    const drawn = watch.draw(sequence);
+    const drawn = account.draw(sequence);
     this.#tick(sequence, row);
     const choice = await chooseToken(sequence, row, this.#backend.config.vocabularySize);
     drawn(choice.token);

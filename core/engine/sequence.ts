@@ -5,13 +5,13 @@
 import { advance, CLOCK_START, type EntropicClock } from "../entropic/clock.ts";
 import { addCost, type Cost, NO_COST } from "../entropic/cost.ts";
 import { type EndEvidence, NO_EVIDENCE, observeEnd } from "../entropic/hazard.ts";
-import { TemperatureLoop } from "./temperature_loop.ts";
 import { type AttentionPlan, BLOCK_SIZE, DENSE, type LogitStats } from "./backend.ts";
 import type { PrefixId } from "./block_pool.ts";
 import type { EndEvent, FinishReason, PromptEvent, SequenceRequest } from "./engine.ts";
 import type { EventQueue } from "./event_queue.ts";
 import { LogitAdjuster } from "./logit_adjuster.ts";
 import type { SequenceFacts } from "./policy.ts";
+import { TemperatureLoop } from "./temperature_loop.ts";
 import type { Waiter } from "./waiting_queue.ts";
 
 /** KV of the first `positions` of a swapped-out sequence, in host memory. */

@@ -7,44 +7,44 @@ import type { EngineCounters } from "./engine_counters.ts";
 import type { ScheduledStep } from "./scheduled_step.ts";
 import type { Sequence } from "./sequence.ts";
 
-/** Shares a step's cost out over its sequences. @param seconds Inside `forward`. */
-export function chargeStep(
-  step: ScheduledStep,
-  { attention }: ForwardResult,
-  seconds: number,
-  backend: Backend,
-  counters: EngineCounters,
-): void {
-  const work = step.entries.map(({ sequence, count, rows }, i) => {
-    const { blocksRead = 0, blocksTotal = 0, bytesRead = 0 } = attention[i] ?? {};
-    return {
-      tokens: count,
-      position: sequence.computed,
-      rows,
-      attended: blocksTotal > 0 ? blocksRead / blocksTotal : 1,
-      kvBytes: bytesRead,
-    };
-  });
-  const { weightBytes } = backend.describe();
-  const shares = shareCost(backend.config, work, { weightBytes, seconds });
-  step.entries.forEach(({ sequence }, i) => sequence.charge(shares[i] ?? NO_COST));
-  counters.cost = shares.reduce(addCost, counters.cost);
-}
-
-/** Watches a step for the policy. */
-export class StepWatch {
-  readonly #decodes: number;
-  readonly #prefillTokens: number;
+export class StepAccount {
+  readonly #step: ScheduledStep;
+  readonly #backend: Backend;
+  readonly #counters: EngineCounters;
   readonly #draws: Draw[] = [];
+  #decodes = 0;
+  #prefillTokens = 0;
+  #milliseconds = 0;
 
-  constructor(step: ScheduledStep) {
-    let decodes = 0, prefillTokens = 0;
+  constructor(step: ScheduledStep, backend: Backend, counters: EngineCounters) {
+    this.#step = step;
+    this.#backend = backend;
+    this.#counters = counters;
     for (const { sequence, count } of step.entries) {
-      if (sequence.prefilling) prefillTokens += count;
-      else decodes++;
+      if (sequence.prefilling) this.#prefillTokens += count;
+      else this.#decodes++;
     }
-    this.#decodes = decodes;
-    this.#prefillTokens = prefillTokens;
+  }
+
+  /** Shares the cost of the forward pass out over the sequences. */
+  charge({ attention }: ForwardResult, milliseconds: number): void {
+    this.#milliseconds = milliseconds;
+    const { entries } = this.#step;
+    const work = entries.map(({ sequence, count, rows }, i) => {
+      const { blocksRead = 0, blocksTotal = 0, bytesRead = 0 } = attention[i] ?? {};
+      return {
+        tokens: count,
+        position: sequence.computed,
+        rows,
+        attended: blocksTotal > 0 ? blocksRead / blocksTotal : 1,
+        kvBytes: bytesRead,
+      };
+    });
+    const { weightBytes } = this.#backend.describe();
+    const spent = { weightBytes, seconds: milliseconds / 1000 };
+    const shares = shareCost(this.#backend.config, work, spent);
+    entries.forEach(({ sequence }, i) => sequence.charge(shares[i] ?? NO_COST));
+    this.#counters.cost = shares.reduce(addCost, this.#counters.cost);
   }
 
   /** A sequence is about to observe a distribution and draw. @returns Takes the token drawn. */
@@ -55,9 +55,9 @@ export class StepWatch {
     return (token) => this.#draws.push({ age, evidence, ended: sequence.stopsAt(token) });
   }
 
-  /** @param milliseconds In the forward pass. */
-  observation(milliseconds: number): StepObservation {
+  /** How the step went. */
+  get observation(): StepObservation {
     const decodes = this.#decodes, prefillTokens = this.#prefillTokens;
-    return { decodes, prefillTokens, milliseconds, draws: this.#draws };
+    return { decodes, prefillTokens, milliseconds: this.#milliseconds, draws: this.#draws };
   }
 }

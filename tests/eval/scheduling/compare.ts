@@ -16,8 +16,8 @@ import { type Recording, restore, type Trace } from "./traces.ts";
 
 const RECORDING = new URL("../../data/generations.json", import.meta.url);
 
-/** As measured on a CPU with the default model; a swapped block is a copy of 360 KiB. */
-const MACHINE: Machine = { step: 6, decode: 5, prefill: 4, swap: 0.1 };
+/** The default model on one core, batches up to 8; a swapped block is a copy of 360 KiB. */
+const MACHINE: Machine = { step: 17, decode: 3.2, prefill: 3.5, swap: 0.1 };
 const SLOTS = 8;
 
 /** Blocks: enough for all slots, and for about half of them. */
@@ -114,8 +114,8 @@ function show({ policy, memory, arrivals, limits, load, absolute, ratio }: Row):
   return [
     `${memory} ${arrivals} ${limits} ${load}`.padEnd(29),
     policy.padEnd(17),
-    ...Object.values(ratio).map((interval) => cell(interval).padEnd(19)),
-    `${seconds(absolute.latency)} s, first ${seconds(absolute.firstToken)} s`,
+    ...[ratio.latency, ratio.p99, ratio.firstToken].map((interval) => cell(interval).padEnd(19)),
+    ...Object.values(absolute).map((milliseconds) => `${seconds(milliseconds)} s`.padEnd(9)),
   ].join(" ");
 }
 
@@ -137,8 +137,10 @@ await runCommand(COMMAND, async (given) => {
   const seeds = given.integer("seeds", 1, 1000) ?? 10;
   const count = given.integer("count", 1, 100_000) ?? 300;
   const rows: Row[] = [];
+  const heads = ["mean latency / fcfs", "p99 latency / fcfs", "first token / fcfs"];
+  const means = ["mean", "p99", "first", "pause"].map((head) => head.padEnd(9));
   console.error(
-    `${"".padEnd(47)} mean latency        p99 latency         first token         longest pause`,
+    ["".padEnd(47), ...heads.map((head) => head.padEnd(19)), ...means].join(" "),
   );
   for (const [memory, kvBlocks] of Object.entries(MEMORY)) {
     for (const [arrivals, shape] of Object.entries(ARRIVALS)) {
