@@ -32,11 +32,15 @@ export interface TemperatureControl {
   readonly max: number;
 }
 
-/** Fills in the defaults: a loop that settles within some 20 tokens of SmolLM2-135M. */
+/**
+ * Fills in the defaults: loops that settle within some 20 tokens of SmolLM2-135M. `seed-leaky` acts on
+ * the model's own entropy, which hot text raises in its turn: at eta 0.05 that carried T to its rail.
+ */
 export function temperatureControl(
   given: Partial<TemperatureControl> & { readonly law: TemperatureLaw },
 ): TemperatureControl {
-  return { target: 1, eta: 0.05, leak: 0.1, kappa: 0.5, min: 0.1, max: 2, ...given };
+  const eta = given.law === "seed-leaky" ? 0.01 : 0.05;
+  return { target: 1, eta, leak: 0.1, kappa: 0.5, min: 0.1, max: 2, ...given };
 }
 
 /** Below this varentropy, in nats squared, the temperature has no hold on the entropy. */

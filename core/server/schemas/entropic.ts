@@ -21,7 +21,7 @@ const temperatureSchema = only({
     description: "Entropy to hold. Default 1.",
   }),
   eta: number(Number.MIN_VALUE, 10, "a number above 0 and at most 10").nullish().openapi({
-    description: "Change of log T for each nat of error. Default 0.05.",
+    description: "Change of log T for each nat of error. Default 0.05, under seed-leaky 0.01.",
   }),
   leak: number(Number.MIN_VALUE, 1, "a number above 0 and at most 1").nullish().openapi({
     description: "seed-leaky: share of the way back to the first temperature. Default 0.1.",
