@@ -50,6 +50,8 @@ const SHARED: readonly Case[] = [
   ["logit_bias", '{"65":-1e999}', "logit_bias.65"],
   ["logit_bias", `{"${VOCABULARY}":1}`, "logit_bias", String(VOCABULARY - 1)],
   ["logit_bias", '{"-1":1}'],
+  ["logit_bias", '{"65":null}', "logit_bias.65", "null", "from -100 to 100"],
+  ["logit_bias", '{"65":"5"}', "logit_bias.65", '"5"'],
   ["logit_bias", '{"word":1}'],
   ["logit_bias", "[1]"],
   ["stop_token_ids", `[${VOCABULARY}]`, "stop_token_ids[0]", String(VOCABULARY - 1)],

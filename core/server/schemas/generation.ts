@@ -34,10 +34,14 @@ const logitBiasSchema = z.record(
 ).superRefine((bias, context) => {
   for (const [key, value] of Object.entries(bias)) {
     const allowed = /^\d{1,10}$/.test(key) ? BIAS_VALUE : BIAS;
-    if (allowed === BIAS_VALUE && value >= -100 && value <= 100) continue;
+    if (allowed === BIAS_VALUE && isBias(value)) continue;
     return context.addIssue({ code: "custom", path: [key], message: allowed });
   }
 });
+
+function isBias(value: unknown): boolean {
+  return typeof value === "number" && value >= -100 && value <= 100;
+}
 
 const generationShape = {
   model: string().nullish().openapi({
