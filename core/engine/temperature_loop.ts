@@ -1,5 +1,4 @@
 /** One sequence's temperature control: its law, where it stands, and how it went. */
-import { temperedUncertainty } from "../entropic/entropy.ts";
 import {
   controlTemperature,
   startTemperature,
@@ -7,6 +6,7 @@ import {
   temperatureControl,
   type TemperatureState,
 } from "../entropic/temperature.ts";
+import { temperedRow } from "../entropic/tempered_row.ts";
 import type { SamplingParams, TemperatureReport } from "./engine.ts";
 
 export class TemperatureLoop {
@@ -29,7 +29,7 @@ export class TemperatureLoop {
    * @param logits As the sampler is to see them, shape [vocabularySize].
    */
   next(entropy: number, logits: Float32Array): number {
-    const at = (temperature: number) => temperedUncertainty(logits, temperature);
+    const at = temperedRow(logits);
     const { temperature, state } = controlTemperature(this.#control, this.#state, { entropy }, at);
     this.#state = state;
     return temperature;

@@ -2,7 +2,7 @@ import { assert, assertAlmostEquals, assertEquals, assertRejects } from "@std/as
 import { promptOf, request, run } from "../../tests/support/engine_runs.ts";
 import { ScriptedBackend } from "../../tests/support/scripted_backend.ts";
 import { RequestError } from "../errors.ts";
-import { temperedUncertainty } from "../entropic/entropy.ts";
+import { uncertainty } from "../entropic/entropy.ts";
 import { TEMPERATURE_LAWS } from "../entropic/temperature.ts";
 import type { SamplingParams, TokenEvent } from "./engine.ts";
 import { LocalEngine } from "./local_engine.ts";
@@ -27,7 +27,7 @@ Deno.test("LocalEngine draws with the temperature that same-step solves, biases 
     const row = rows[i]!;
     row[7] = -Infinity;
     row[8]! += 3;
-    assertAlmostEquals(temperedUncertainty(row, temperature).entropy, 2.5, 1e-3);
+    assertAlmostEquals(uncertainty(row.map((z) => z / temperature)).entropy, 2.5, 1e-3);
   }
   assertEquals([end.temperature?.law, end.temperature?.steps], ["same-step", 60]);
   assertAlmostEquals(end.temperature?.meanEntropy ?? 0, 2.5, 1e-3);

@@ -84,34 +84,6 @@ export function uncertainty(logits: ArrayLike<number>): Uncertainty {
 }
 
 /**
- * Entropy and varentropy of softmax(logits / temperature), shape [n]. Two passes: with the largest
- * logit known first, terms below the precision of the sums are skipped.
- *
- * @param temperature > 0. Towards 0 the entropy becomes log of how many share the largest logit.
- */
-export function temperedUncertainty(logits: ArrayLike<number>, temperature: number): Uncertainty {
-  let max = -Infinity;
-  for (let i = 0; i < logits.length; i++) {
-    const logit = logits[i] as number;
-    if (!(logit <= max)) max = logit;
-  }
-  let z = 0, a = 0, b = 0;
-  for (let i = 0; i < logits.length; i++) {
-    const logit = logits[i] as number;
-    const x = logit === max ? 0 : (logit - max) / temperature;
-    if (x < NEGLIGIBLE) continue;
-    const e = Math.exp(x);
-    z += e;
-    a += x * e;
-    b += x * x * e;
-  }
-  return uncertaintyOf({ max: max / temperature, z, a, b });
-}
-
-/** Of 10^6 terms below this, x^2 exp(x) sums to less than 10^-12. */
-const NEGLIGIBLE = -48;
-
-/**
  * Bounds of the entropy when only the k most likely logits and log Z are known. With tail mass eps
  * over V - k tokens, each at most as likely as the k-th:
  * sum_topk - eps log p_k <= H <= sum_topk - eps log eps + eps log(V - k).

@@ -5,7 +5,6 @@ import {
   entropyBounds,
   mergeSums,
   sumsOf,
-  temperedUncertainty,
   uncertainty,
   uncertaintyOf,
 } from "./entropy.ts";
@@ -86,30 +85,4 @@ Deno.test("entropyBounds enclose the exact entropy and meet when all is known", 
     assertAlmostEquals(whole.lower, entropy, 1e-9);
     assertAlmostEquals(whole.upper, entropy, 1e-9);
   }));
-});
-
-Deno.test("temperedUncertainty equals the definitions on the scaled logits", () => {
-  fc.assert(fc.property(row, fc.double({ min: 0.05, max: 20, noNaN: true }), (logits, t) => {
-    const got = temperedUncertainty(logits, t), want = byDefinition(logits.map((z) => z / t));
-    assertAlmostEquals(got.logZ, want.logZ, 1e-9 * Math.max(1, Math.abs(want.logZ)));
-    assertAlmostEquals(got.entropy, want.entropy, 1e-9);
-    assertAlmostEquals(got.varentropy, want.varentropy, 1e-6);
-  }));
-});
-
-Deno.test("temperedUncertainty rises with the temperature, at the rate of the varentropy", () => {
-  fc.assert(fc.property(row, fc.double({ min: -1, max: 1, noNaN: true }), (logits, x) => {
-    const h = 1e-4;
-    const below = temperedUncertainty(logits, Math.exp(x - h)).entropy;
-    const above = temperedUncertainty(logits, Math.exp(x + h)).entropy;
-    const { varentropy } = temperedUncertainty(logits, Math.exp(x));
-    assertAlmostEquals((above - below) / (2 * h), varentropy, 1e-4 * (1 + varentropy));
-  }));
-});
-
-Deno.test("temperedUncertainty marks an unusable row, and survives the smallest temperature", () => {
-  for (const logits of [[0, NaN], [1, Infinity], [-Infinity, -Infinity], []]) {
-    assert(!Number.isFinite(temperedUncertainty(logits, 0.5).logZ), String(logits));
-  }
-  assertAlmostEquals(temperedUncertainty([3, 3, 1], Number.MIN_VALUE).entropy, Math.LN2, 1e-12);
 });

@@ -1,7 +1,8 @@
 import { assert, assertAlmostEquals, assertEquals } from "@std/assert";
 import fc from "fast-check";
 import { normals, randomNumbers } from "../../tests/support/random.ts";
-import { temperedUncertainty, uncertainty } from "./entropy.ts";
+import { uncertainty } from "./entropy.ts";
+import { temperedRow } from "./tempered_row.ts";
 import {
   controlTemperature,
   startTemperature,
@@ -37,7 +38,7 @@ function follow(control: TemperatureControl, logits: readonly Float32Array[], st
   let state = startTemperature(control, start);
   const temperatures: number[] = [], entropies: number[] = [];
   for (const row of logits) {
-    const at = (t: number) => temperedUncertainty(row, t);
+    const at = temperedRow(row);
     const next = controlTemperature(control, state, uncertainty(row), at);
     temperatures.push(next.temperature);
     entropies.push(at(next.temperature).entropy);
@@ -66,14 +67,14 @@ Deno.test("the test's rows are like a language model's", () => {
 /** log T after one step from `logT`. */
 function after(control: TemperatureControl, row: Float32Array, logT: number): TemperatureState {
   const state = { ...startTemperature(control, 1), logT };
-  const at = (t: number) => temperedUncertainty(row, t);
+  const at = temperedRow(row);
   return controlTemperature(control, state, uncertainty(row), at).state;
 }
 
 Deno.test("one step of each law has the slope that it is known for", () => {
   const h = 1e-4;
   for (const row of ROWS) {
-    const v = temperedUncertainty(row, 0.9).varentropy;
+    const v = temperedRow(row)(0.9).varentropy;
     const slopes = { seed: 1 + 0.05 * v, "seed-leaky": 0.9, "stabilized": 1 - 0.05 * v };
     for (const [law, slope] of Object.entries(slopes)) {
       if (law === "stabilized" && v > 9) continue; // there eta_t gives way
@@ -133,9 +134,10 @@ Deno.test("same-step needs few looks at a row", () => {
   const control = of("same-step");
   let state = startTemperature(control, 1);
   for (const row of ROWS) {
+    const tempered = temperedRow(row);
     const at = (t: number) => {
       looks++;
-      return temperedUncertainty(row, t);
+      return tempered(t);
     };
     state = controlTemperature(control, state, uncertainty(row), at).state;
   }
@@ -162,4 +164,13 @@ Deno.test("every law keeps T in its range and its sums finite, whatever the row"
     for (const sum of Object.values(state.sums)) assert(Number.isFinite(sum));
     assertEquals(state.sums.steps, logits.length);
   }));
+});
+
+Deno.test("the entropy rises with log T at the rate of the varentropy", () => {
+  const h = 1e-3;
+  for (const row of ROWS.slice(0, 50)) {
+    const at = temperedRow(row);
+    const slope = (at(Math.exp(h)).entropy - at(Math.exp(-h)).entropy) / (2 * h);
+    assertAlmostEquals(slope, at(1).varentropy, 1e-3 * (1 + slope));
+  }
 });
