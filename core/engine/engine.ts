@@ -189,6 +189,7 @@ export interface Engine {
    * @throws {OverloadedError} The queue is full.
    */
   submit(request: SequenceRequest): Promise<SequenceStream>;
+  /** @throws {BackendError} The engine is down: nothing can be submitted any more. */
   stats(): Promise<EngineStats>;
   /** Ends every sequence and frees the backend. A second call does nothing. */
   dispose(): Promise<void>;

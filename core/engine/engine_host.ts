@@ -54,10 +54,8 @@ class EngineHost {
         return this.#grant(this.#outflows.get(message.stream), message.credit);
       case "abort":
         return this.#abort(this.#outflows.get(message.stream));
-      case "stats": {
-        const stats = await this.#engine.stats();
-        return this.#channel.send({ type: "stats", call: message.call, stats });
-      }
+      case "stats":
+        return await this.#report(message.call);
       case "dispose":
         for (const outflow of this.#outflows.values()) this.#abort(outflow);
         await this.#engine.dispose();
@@ -109,6 +107,14 @@ class EngineHost {
     if (this.#outbox.length === 0) return;
     this.#channel.send({ type: "events", events: this.#outbox });
     this.#outbox = [];
+  }
+
+  async #report(call: number): Promise<void> {
+    try {
+      this.#channel.send({ type: "stats", call, stats: await this.#engine.stats() });
+    } catch (error) {
+      this.#channel.send({ type: "down", call, error: encodeError(error) });
+    }
   }
 
   #grant(outflow: Outflow | undefined, credit: number): void {

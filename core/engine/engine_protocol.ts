@@ -31,6 +31,8 @@ export type HostMessage =
   | { readonly type: "events"; readonly events: readonly (readonly [number, SequenceEvent])[] }
   | { readonly type: "failed"; readonly stream: number; readonly error: EncodedError }
   | { readonly type: "stats"; readonly call: number; readonly stats: EngineStats }
+  /** Instead of stats. */
+  | { readonly type: "down"; readonly call: number; readonly error: EncodedError }
   | { readonly type: "disposed"; readonly call: number };
 
 /** One end of a port. */

@@ -39,7 +39,7 @@ export class LocalEngine implements Engine {
   #stepping = false;
   /** Asked to end during the step in flight. */
   #aborted: Sequence[] = [];
-  /** Why nothing can be submitted any more. */
+  /** Why it is down for good. */
   #closed: Error | undefined;
   #nextId = 1;
 
@@ -77,12 +77,13 @@ export class LocalEngine implements Engine {
 
   // deno-lint-ignore require-await -- the contract is asynchronous for engines in a Worker
   async stats(): Promise<EngineStats> {
+    if (this.#closed !== undefined) throw this.#closed;
     return this.#counters.snapshot(this.#scheduler, this.#pool);
   }
 
   async dispose(): Promise<void> {
     if (this.#stop.signal.aborted) return await this.#loop.idle();
-    this.#closed ??= new BackendError("Cannot submit a request: the engine is disposed", {
+    this.#closed ??= new BackendError("Cannot use the engine: it is disposed", {
       fatal: true,
     });
     for (const sequence of [...this.#scheduler.sequences()]) this.#abort(sequence);

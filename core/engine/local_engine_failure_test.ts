@@ -99,6 +99,7 @@ Deno.test("LocalEngine stays down when nothing rebuilds its backend", async () =
     const got = await outcomes([1, 2].map((seed) => run(engine, request(promptOf(9, seed)))));
     assertEquals(got, ["BackendError", "BackendError"]);
     await assertRejects(() => engine.submit(request([1])), BackendError, "lost");
+    await assertRejects(() => engine.stats(), BackendError, "lost");
     await engine.dispose();
   }
 });

@@ -226,6 +226,8 @@ class Connection {
         return take(this.#streams, message.stream)?.fail(decodeError(message.error));
       case "stats":
         return take(this.#stats, message.call)?.resolve(message.stats);
+      case "down":
+        return take(this.#stats, message.call)?.reject(decodeError(message.error));
       case "disposed":
         return take(this.#disposals, message.call)?.resolve();
       case "unavailable":

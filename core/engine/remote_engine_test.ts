@@ -67,6 +67,16 @@ Deno.test("RemoteEngine passes refusals and failures on by kind", async () => {
   await remote.dispose();
 });
 
+Deno.test("RemoteEngine tells that the engine behind it is down", async () => {
+  const onForward = () => {
+    throw new BackendError("Cannot go on: the device is lost", { fatal: true });
+  };
+  const { remote } = await pair({ onForward });
+  await assertRejects(() => run(remote, request([1])), BackendError, "lost");
+  await assertRejects(() => remote.stats(), BackendError, "lost");
+  await remote.dispose();
+});
+
 Deno.test("RemoteEngine pauses a sequence that nobody reads", async () => {
   const { local, remote } = await pair();
   const slow = await remote.submit(request([1], { maxTokens: 100, ignoreEos: true }));

@@ -51,9 +51,9 @@ export class ServerMetrics {
   /** The page. Without a model, or while its engine does not answer, only what is known here. */
   async render(model: LanguageModel | undefined): Promise<string> {
     const page = new Registry();
-    page.gauge("entropic_ready", "1 when the model is loaded").set(model ? 1 : 0);
-    if (model !== undefined) {
-      const stats = await model.engine.stats();
+    const stats = await model?.engine.stats().catch(() => undefined);
+    page.gauge("entropic_ready", "1 when requests can be answered").set(stats ? 1 : 0);
+    if (model !== undefined && stats !== undefined) {
       describeModel(page, model);
       describeSequences(page, stats);
       describeCache(page, stats);

@@ -1,5 +1,6 @@
 /** The server on the real engine over a scripted backend: what both have to get right together. */
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertStringIncludes } from "@std/assert";
+import { BackendError } from "../../core/errors.ts";
 import { LocalEngine } from "../../core/engine/local_engine.ts";
 import type { LocalEngineOptions } from "../../core/engine/engine_options.ts";
 import type { LanguageModel } from "../../core/language_model.ts";
@@ -160,4 +161,19 @@ Deno.test("an engine that is disposed of ends its streams with an error and [DON
   const last = events(await response.text()).at(-1);
   assertEquals(last.error.type, "service_unavailable_error");
   assertEquals((await post(app, CHAT, { messages: MESSAGES })).status, 500);
+});
+
+Deno.test("/health says failed and /metrics not ready once the engine is down for good", async () => {
+  const onForward = () => {
+    throw new BackendError("Cannot go on: the device is lost", { fatal: true });
+  };
+  const { app } = open({ onForward });
+  assertEquals((await app.request("/health")).status, 200);
+  assertEquals((await post(app, COMPLETIONS, { prompt: "Hi" })).status, 500);
+  const health = await app.request("/health");
+  const { status, error } = await health.json();
+  assertEquals([health.status, status, error.code], [503, "failed", "backend_failed"]);
+  const metrics = await app.request("/metrics");
+  assertEquals(metrics.status, 200);
+  assertStringIncludes(await metrics.text(), "\nentropic_ready 0\n");
 });
