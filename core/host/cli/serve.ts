@@ -38,8 +38,12 @@ async function main(given: Arguments<keyof typeof COMMAND.options>): Promise<voi
   }
   const tail = given.number("tail", 1e-3, 1e6);
   const maxWaiting = given.integer("max-waiting", 1, 2 ** 24);
+  const port = given.integer("port", 0, 65535);
+  const interrupt = new AbortController();
+  onInterrupt(() => interrupt.abort(new Error("interrupted")));
   const loading = loadModel({
     ...loadOptions(given),
+    signal: interrupt.signal,
     ...(maxWaiting !== undefined && { maxWaiting }),
     ...(policy !== undefined && { policy }),
     ...(tail !== undefined && { tail }),
@@ -50,15 +54,14 @@ async function main(given: Arguments<keyof typeof COMMAND.options>): Promise<voi
     ...(apiKey ? { apiKeys: [apiKey] } : {}),
     ...(given.flag("quiet") ? {} : { logger: logAccess }),
   });
-  const port = given.integer("port", 0, 65535);
   const hostname = given.text("host");
   // The port is bound at once, so that /health tells of the loading and a busy port shows early.
   const server = await serve(app, {
     ...(port !== undefined && { port }),
     ...(hostname !== undefined && { hostname }),
+    signal: interrupt.signal,
     onDeadline: async () => await (await loading).engine.dispose(),
   });
-  onInterrupt(() => void server.stop());
   console.error(`Loading the model; ${server.url}/health says when it is ready`);
   const model = await loading;
   const { kind, variant, threads } = model.engine.info.backend;
@@ -66,12 +69,12 @@ async function main(given: Arguments<keyof typeof COMMAND.options>): Promise<voi
     `${model.id} on ${kind} (${variant}, ${threads} thread${threads > 1 ? "s" : ""}), ` +
       `context ${model.engine.info.maxSequenceTokens}, policy ${model.engine.info.policy}`,
   );
-  console.log(`Serving on ${server.url}`);
+  if (!interrupt.signal.aborted) console.log(`Serving on ${server.url}`);
   await server.stopped;
   await model.engine.dispose();
 }
 
-/** The first signal lets running answers finish, the second ends the process. */
+/** The first signal ends a download or lets running answers finish, the second ends the process. */
 function onInterrupt(stop: () => void): void {
   let stopping = false;
   for (const signal of ["SIGINT", "SIGTERM"] as const) {

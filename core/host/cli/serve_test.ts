@@ -1,0 +1,28 @@
+/** The command as a process of its own. `tests/e2e` has what needs a real model. */
+import { assertEquals, assertStringIncludes } from "@std/assert";
+import { fileURLToPath } from "node:url";
+import { loopbackServer } from "../../../tests/support/loopback_server.ts";
+import { temporaryDirectory } from "../../../tests/support/temporary_directory.ts";
+
+const SCRIPT = fileURLToPath(new URL("./serve.ts", import.meta.url));
+
+Deno.test("serve stops at a signal while it fetches its model", async () => {
+  const asked = Promise.withResolvers<void>();
+  // A download that never ends.
+  await using files = await loopbackServer((_, response) => {
+    response.writeHead(200, { "content-length": 1_000_000 }).write("GGUF", () => asked.resolve());
+  });
+  await using directory = await temporaryDirectory();
+  const child = new Deno.Command(Deno.execPath(), {
+    args: ["run", "-A", SCRIPT, "--port", "0", "--model-dir", directory.path, "--model"]
+      .concat(`${files.origin}/model.gguf`),
+    stdin: "null",
+    stdout: "null",
+    stderr: "piped",
+  }).spawn();
+  await asked.promise;
+  child.kill("SIGINT");
+  const { code, stderr } = await child.output();
+  assertEquals(code, 1);
+  assertStringIncludes(new TextDecoder().decode(stderr), "interrupted");
+});
