@@ -1,6 +1,7 @@
 /** The Tokenizer over the Rust crate `tokenizers`: Rust encodes, `TokenTable` decodes. */
 import { TokenTable } from "../core/model/tokenizer_table.ts";
 import type { EncodeOptions, Tokenizer } from "../core/model/tokenizer.ts";
+import { longestToken } from "../core/model/tokenizer_longest.ts";
 import { TOKEN_TYPES, type TokenizerSpec } from "../core/model/tokenizer_spec.ts";
 import { ModelError } from "../core/errors.ts";
 import { readAsset } from "./asset.ts";
@@ -32,12 +33,14 @@ class WasmTokenizer implements Tokenizer {
   readonly #table: TokenTable;
   readonly #before: readonly number[];
   readonly #after: readonly number[];
+  readonly longestToken: number;
 
   constructor(spec: TokenizerSpec, encoder: Encoder) {
     this.#encoder = encoder;
     this.#table = new TokenTable(spec);
     this.#before = spec.before;
     this.#after = spec.after;
+    this.longestToken = longestToken(spec);
   }
 
   get vocabularySize(): number {

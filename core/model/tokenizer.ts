@@ -9,6 +9,8 @@ export interface EncodeOptions {
 
 export interface Tokenizer {
   readonly vocabularySize: number;
+  /** Most UTF-16 units of a text that one token may stand for; Infinity where there is no bound. */
+  readonly longestToken: number;
   encode(text: string, options?: EncodeOptions): Uint32Array;
   /**
    * The text of a whole sequence of tokens; bytes that are no UTF-8 become U+FFFD.

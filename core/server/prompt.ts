@@ -1,4 +1,5 @@
 /** What the client sent, messages or text or ids, to the token ids of a prompt. */
+import { RequestError } from "../errors.ts";
 import type { LanguageModel } from "../language_model.ts";
 import { type ChatMessage, encodePrompt } from "../model/chat_template.ts";
 import { ApiError } from "./api_error.ts";
@@ -23,6 +24,7 @@ export function encodeMessages(
     throw new ApiError(400, message, { param: "messages", code: "no_chat_template" });
   }
   const segments = model.template.render(messages.map(toMessage), { addGenerationPrompt });
+  checkLength(model, segments.reduce((sum, { text }) => sum + text.length, 0));
   return encodePrompt(model.tokenizer, segments);
 }
 
@@ -57,6 +59,7 @@ export function encodeTextPrompts(
   const list = promptList(body);
   return list.map((prompt, index) => {
     if (typeof prompt === "string") {
+      checkLength(model, prompt.length);
       return { tokens: tokenizer.encode(prompt, { addSpecial: true }), text: prompt };
     }
     checkTokens(model, list === body ? `prompt[${index}]` : "prompt", prompt);
@@ -79,4 +82,22 @@ export function checkTokens(model: LanguageModel, param: string, tokens: readonl
   const index = tokens.findIndex((token) => token >= size);
   if (index < 0) return;
   throw refusal(`${param}[${index}]`, tokens[index], `a token id from 0 to ${size - 1}`);
+}
+
+/**
+ * Refuses a text that cannot fit the context, whatever its tokens are: encoding megabytes would hold
+ * up this thread, and with it every other client, for seconds.
+ *
+ * @param length Of the text, in UTF-16 units.
+ * @throws {RequestError} It makes more tokens than the context has.
+ */
+export function checkLength({ tokenizer, engine }: LanguageModel, length: number): void {
+  const least = Math.ceil(length / tokenizer.longestToken);
+  const context = engine.info.maxSequenceTokens;
+  if (least <= context) return;
+  throw new RequestError(
+    `Cannot fit the request: current value is at least ${least} prompt tokens; ` +
+      `allowed is ${context} tokens in all, the model's context`,
+    { param: "prompt", code: "context_length_exceeded" },
+  );
 }

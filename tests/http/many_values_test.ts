@@ -1,6 +1,8 @@
 /** A body that is within its limit may hold a million values: it is refused in one pass, and typed. */
-import { assert } from "@std/assert";
+import { assertEquals } from "@std/assert";
+import type { EncodeOptions } from "../../core/model/tokenizer.ts";
 import { entropic } from "../../core/server/app.ts";
+import { ByteTokenizer } from "../support/byte_tokenizer.ts";
 import { fakeModel } from "../support/fake_engine.ts";
 import { CHAT, COMPLETIONS, expectError, MESSAGES, post } from "./requests.ts";
 
@@ -35,20 +37,42 @@ Deno.test("hundreds of thousands of bad values are a typed 400, and the next req
   }
 });
 
-Deno.test("prompts are counted before any of them is encoded", async () => {
+/** A fake model, and how many texts its tokenizer has encoded. */
+function countingModel() {
   const model = fakeModel();
-  let encoded = 0;
-  const { tokenizer } = model;
-  const encode = tokenizer.encode.bind(tokenizer);
-  const counting = Object.assign(Object.create(tokenizer), {
-    encode(...args: Parameters<typeof encode>) {
-      encoded++;
-      return encode(...args);
-    },
-  });
-  const app = entropic({ ...model, tokenizer: counting });
+  const tokenizer = new CountingTokenizer();
+  return { model: { ...model, tokenizer }, tokenizer };
+}
+
+class CountingTokenizer extends ByteTokenizer {
+  encoded = 0;
+
+  override encode(text: string, options?: EncodeOptions): Uint32Array {
+    this.encoded++;
+    return super.encode(text, options);
+  }
+}
+
+Deno.test("prompts are counted before any of them is encoded", async () => {
+  const { model, tokenizer } = countingModel();
+  const app = entropic(model);
   const response = await post(app, COMPLETIONS, { prompt: Array(1000).fill("a") });
-  const atRefusal = encoded;
+  assertEquals(tokenizer.encoded, 0);
   await expectError(app, response, { status: 400, says: ["1000 prompts", "16 choices"] });
-  assert(atRefusal === 0, `encoded ${atRefusal} prompts`);
+});
+
+Deno.test("a text that cannot fit the context is refused before it is encoded", async () => {
+  const text = "a".repeat(1_000_000);
+  const messages = [{ role: "user", content: text }];
+  const cases = [[CHAT, { messages }], [COMPLETIONS, { prompt: text }], ["/tokenize", {
+    content: text,
+  }]] as const;
+  for (const [path, body] of cases) {
+    const { model, tokenizer } = countingModel();
+    const app = entropic(model);
+    const response = await post(app, path, body);
+    assertEquals(tokenizer.encoded, 0, path);
+    const code = "context_length_exceeded";
+    await expectError(app, response, { status: 400, code, says: ["at least 8333", "512 tokens"] });
+  }
 });

@@ -13,6 +13,7 @@ const encoder = new TextEncoder();
 /** A token a byte; control tokens only on demand; BOS is what the model wants around a text. */
 export class ByteTokenizer implements Tokenizer {
   readonly vocabularySize = VOCABULARY;
+  readonly longestToken = Math.max(...CONTROL.map((text) => text.length));
 
   encode(text: string, options: EncodeOptions = {}): Uint32Array {
     const pieces = options.parseSpecial

@@ -4,7 +4,7 @@ import type { LanguageModel } from "../../language_model.ts";
 import { RequestError } from "../../errors.ts";
 import type { ServerEnv } from "../exchange.ts";
 import { checkModel } from "../plan.ts";
-import { checkTokens, encodeMessages } from "../prompt.ts";
+import { checkLength, checkTokens, encodeMessages } from "../prompt.ts";
 import { errorResponses } from "../schemas/responses.ts";
 import {
   detokenizeBodySchema,
@@ -75,5 +75,7 @@ function tokenize(model: LanguageModel, body: TokenizeBody): Uint32Array {
   }
   const addSpecial = body.add_special_tokens ?? body.add_special ?? prompt != null;
   const parseSpecial = body.parse_special ?? content != null;
-  return model.tokenizer.encode(prompt ?? content ?? "", { addSpecial, parseSpecial });
+  const text = prompt ?? content ?? "";
+  checkLength(model, text.length);
+  return model.tokenizer.encode(text, { addSpecial, parseSpecial });
 }

@@ -1,0 +1,21 @@
+/** How much text one token may stand for: a bound on the tokens of a text before it is encoded. */
+import { TOKEN_TYPES, type TokenizerSpec } from "./tokenizer_spec.ts";
+
+/**
+ * Most UTF-16 units that one token may stand for. A character has no more of them than UTF-8 bytes.
+ *
+ * @returns Infinity where text may go without leaving a token: by normalizers and pre-tokenizers,
+ * unknown characters that fuse, added tokens that take in the whitespace around them.
+ */
+export function longestToken(spec: TokenizerSpec): number {
+  // Texts that can be cut at words go as they are through a pre-tokenizer that drops nothing.
+  const shrinks = !spec.cutAtWords || spec.spelling !== "bytes" ||
+    spec.added.some(({ stripLeft, stripRight }) => stripLeft || stripRight);
+  if (shrinks) return Infinity;
+  // A normal token has a character for each byte, the others are spelled as they are.
+  return spec.tokens.reduce(
+    (longest, text, id) =>
+      spec.types[id] === TOKEN_TYPES.unused ? longest : Math.max(longest, text.length),
+    1,
+  );
+}
