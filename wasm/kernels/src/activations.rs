@@ -1,26 +1,29 @@
 //! Activations as the kernels read them: int8 with a scale for each 32, packed so that one tile of
 //! tokens lies together. Tile i holds tokens `TILE * i ..`, its width n is what is left, at most
-//! `TILE`. For each block of 32 columns it holds, in this order:
+//! `TILE`. For each block of 32 columns and then for each of the n tokens:
 //!
 //! ```text
-//! values    [8 groups][n tokens][4 columns]   int8 (int16 for plain SIMD128)
-//! scale     [n] f32      max |x| / 127
-//! sum       [n] f32      scale * sum of the values
-//! offset    [n] i32      128 * sum of the values
-//! half sums [2][n] f32   scale * sum of the first and of the last 16 values
+//! values  [32]    int8 (int16 for plain SIMD128)
+//! scale   f32     max |x| / 127
+//! sum     f32     scale * sum of the values
+//! offset  i32     128 * sum of the values
+//! unused
+//! halves  [2] f32 scale * sum of the first and of the last 16 values
+//! unused  [2]
 //! ```
 
 use crate::isa::Isa;
 use core::arch::wasm32::*;
 use core::ops::Range;
 
-/// Most tokens of a tile.
-pub const TILE: usize = 8;
+/// Most tokens of a tile: with two quads of weights, eight sums in registers.
+pub const TILE: usize = 4;
 /// Magnitudes below this are taken as zero: their reciprocal would not be finite.
 pub const TINY: f32 = 1e-30;
 
+/// Bytes of one token's block of 32 columns.
 pub const fn block_bytes<I: Isa>() -> usize {
-    32 * I::VALUE_BYTES + 20
+    32 * I::VALUE_BYTES + 32
 }
 
 /// Where the quantised activations of a batch lie, and the floats that they came from.
@@ -63,8 +66,8 @@ impl Activations {
                 let x = unsafe { self.floats.add((tile * TILE + token) * self.columns) };
                 for block in 0..self.columns / 32 {
                     unsafe {
-                        let to = self.tile::<I>(tile).add(block * width * block_bytes::<I>());
-                        quantize_block::<I>(x.add(32 * block), to, token, width);
+                        let at = (block * width + token) * block_bytes::<I>();
+                        quantize_block::<I>(x.add(32 * block), self.tile::<I>(tile).add(at));
                     }
                 }
             }
@@ -73,30 +76,21 @@ impl Activations {
 }
 
 #[inline(always)]
-unsafe fn quantize_block<I: Isa>(x: *const f32, to: *mut u8, token: usize, width: usize) {
+unsafe fn quantize_block<I: Isa>(x: *const f32, to: *mut u8) {
     unsafe {
         let x: [v128; 8] = core::array::from_fn(|i| v128_load(x.add(4 * i).cast()));
         let peak = max_lane(x.iter().fold(f32x4_splat(0.0), |m, &x| f32x4_pmax(m, f32x4_abs(x))));
         let (scale, inverse) = if peak < TINY { (0.0, 0.0) } else { (peak / 127.0, 127.0 / peak) };
         let q = x.map(|x| i32x4_trunc_sat_f32x4(f32x4_nearest(f32x4_mul(x, f32x4_splat(inverse)))));
-
-        let mut values = [0u8; 64];
-        I::store_values(values.as_mut_ptr(), [q[0], q[1], q[2], q[3]]);
-        I::store_values(values.as_mut_ptr().add(16 * I::VALUE_BYTES), [q[4], q[5], q[6], q[7]]);
-        let bytes = 4 * I::VALUE_BYTES;
-        for group in 0..8 {
-            let target = to.add((group * width + token) * bytes);
-            core::ptr::copy_nonoverlapping(values.as_ptr().add(group * bytes), target, bytes);
-        }
+        I::store_pack(to, [q[0], q[1], q[2], q[3]]);
+        I::store_pack(to.add(16 * I::VALUE_BYTES), [q[4], q[5], q[6], q[7]]);
 
         let low = sum_lanes(i32x4_add(i32x4_add(q[0], q[1]), i32x4_add(q[2], q[3])));
         let high = sum_lanes(i32x4_add(i32x4_add(q[4], q[5]), i32x4_add(q[6], q[7])));
-        let tail = to.add(32 * width * I::VALUE_BYTES).cast::<f32>();
-        *tail.add(token) = scale;
-        *tail.add(width + token) = scale * (low + high) as f32;
-        *tail.add(2 * width + token).cast::<i32>() = 128 * (low + high);
-        *tail.add(3 * width + token) = scale * low as f32;
-        *tail.add(4 * width + token) = scale * high as f32;
+        let tail = to.add(32 * I::VALUE_BYTES).cast::<v128>();
+        let offset = f32::from_bits((128 * (low + high)) as u32);
+        v128_store(tail, f32x4(scale, scale * (low + high) as f32, offset, 0.0));
+        v128_store(tail.add(1), f32x4(scale * low as f32, scale * high as f32, 0.0, 0.0));
     }
 }
 

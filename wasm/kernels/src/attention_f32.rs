@@ -3,20 +3,15 @@
 use crate::cache::BLOCK;
 
 /// Attends one query head to the first `tokens` tokens of the given records.
-pub unsafe fn attend(
-    q: &[f32],
-    records: impl Iterator<Item = *const u8> + Clone,
-    tokens: usize,
-    out: &mut [f32],
-) {
+pub unsafe fn attend(q: &[f32], records: &[*const u8], tokens: usize, out: &mut [f32]) {
     let size = q.len();
     let row = |record: *const u8, index: usize| unsafe {
         core::slice::from_raw_parts(record.cast::<f32>().add(index * size), size)
     };
     let scale = 1.0 / (size as f32).sqrt();
     let mut scores: Vec<f32> = records
-        .clone()
-        .flat_map(|record| (0..BLOCK).map(move |slot| row(record, slot)))
+        .iter()
+        .flat_map(|&record| (0..BLOCK).map(move |slot| row(record, slot)))
         .take(tokens)
         .map(|key| key.iter().zip(q).map(|(k, q)| k * q).sum::<f32>() * scale)
         .collect();
@@ -24,7 +19,8 @@ pub unsafe fn attend(
     scores.iter_mut().for_each(|score| *score = (*score - max).exp());
     let total: f32 = scores.iter().sum();
     out.fill(0.0);
-    let values = records.flat_map(|record| (BLOCK..2 * BLOCK).map(move |slot| row(record, slot)));
+    let values =
+        records.iter().flat_map(|&record| (BLOCK..2 * BLOCK).map(move |slot| row(record, slot)));
     for (p, value) in scores.iter().zip(values) {
         for (out, v) in out.iter_mut().zip(value) {
             *out += p * v / total;

@@ -8,10 +8,10 @@ pub trait Isa: Sync {
     /// Bytes of one activation in memory.
     const VALUE_BYTES: usize;
 
+    /// Sixteen consecutive activations in registers.
+    type Pack: Copy;
     /// Four consecutive activations, repeated for each lane.
     type Splat: Copy;
-    /// Sums of products of 4-bit values, not yet widened.
-    type Narrow: Copy;
 
     /// Stores the four bytes that belong to `lane` of the vector at `at`.
     unsafe fn store_lane(at: *mut u8, lane: usize, bytes: [u8; 4]);
@@ -19,24 +19,24 @@ pub trait Isa: Sync {
     /// The four bytes that belong to `lane` of the vector at `at`.
     unsafe fn load_lane(at: *const u8, lane: usize) -> [u8; 4];
 
-    /// Stores an activation in -127 ..= 127.
-    unsafe fn store_value(at: *mut u8, value: i8);
-
     /// Stores 16 activations, given as four vectors of 32-bit integers in -127 ..= 127.
-    unsafe fn store_values(at: *mut u8, values: [v128; 4]);
+    unsafe fn store_pack(at: *mut u8, values: [v128; 4]);
 
-    unsafe fn splat(at: *const u8) -> Self::Splat;
+    unsafe fn load_pack(at: *const u8) -> Self::Pack;
 
-    fn narrow_zero() -> Self::Narrow;
+    /// The four fours of a pack. Shuffles are cheaper than loads: engines without guard pages, Deno
+    /// among them, check every load's address with two instructions.
+    fn splats(pack: Self::Pack) -> [Self::Splat; 4];
 
-    /// Adds `w . a` for unsigned `w` in 0 ..= 15. Holds for eight additions.
-    fn narrow_dot(sum: Self::Narrow, w: v128, a: Self::Splat) -> Self::Narrow;
+    /// `w . a` for unsigned `w` in 0 ..= 15, not yet widened: sums of eight fit.
+    fn narrow_dot(w: v128, a: Self::Splat) -> v128;
 
-    /// The lanes' sums as 32-bit integers.
-    fn widen(sum: Self::Narrow) -> v128;
+    fn narrow_add(a: v128, b: v128) -> v128;
 
-    /// `high * 16 + low`, as 32-bit integers.
-    fn widen_bytes(low: Self::Narrow, high: Self::Narrow) -> v128;
+    /// The lanes' sums as 32-bit integers, times `factor`: `Self::factor(f)` where f is at most 16.
+    fn widen(sum: v128, factor: v128) -> v128;
+
+    fn factor(factor: i16) -> v128;
 
     /// Adds `w . a` to 32-bit sums, for unsigned `w` in 0 ..= 127 and signed `a`.
     fn dot_unsigned(sum: v128, w: v128, a: Self::Splat) -> v128;

@@ -17,9 +17,11 @@ mod matrix;
 mod memory;
 mod model;
 mod pool;
+mod probe;
 #[cfg(target_feature = "relaxed-simd")]
 mod relaxed;
 mod rope;
+mod scalar;
 mod scratch;
 #[cfg(not(target_feature = "relaxed-simd"))]
 mod simd128;

@@ -1,6 +1,8 @@
-//! A weight matrix, repacked while it is loaded: four rows lie interleaved, so that the four lanes of
-//! a vector are four rows and no kernel sums across lanes. Formats fall into four packings; each
-//! holds, for four rows ("a band") and in the order of the columns:
+//! A weight matrix, repacked while it is loaded: four rows lie interleaved ("a quad"), so that the
+//! four lanes of a vector are four rows and no kernel sums across lanes. Two quads make a band, which
+//! is one unbroken stream for the hardware's prefetching: with a stream for each quad, decoding
+//! waited for memory two thirds of the time. Formats fall into four packings. A band holds, in the
+//! order of the columns, for the first and then the second quad:
 //!
 //! ```text
 //! Nibble  32 columns: [4 vectors] low nibbles columns 0 to 15, high ones 16 to 31; [4] scale, [4] min
@@ -15,6 +17,12 @@ use crate::formats::{Format, decode_group, f16_at, f16_to_f32, float_at};
 use crate::isa::Isa;
 use crate::memory::reserve;
 
+/// Quads of a band.
+pub const QUADS: usize = 2;
+/// Rows of a band.
+pub const BAND_ROWS: usize = 4 * QUADS;
+
+/// Bytes of one quad's block.
 pub const NIBBLE_BYTES: usize = 96;
 pub const BYTE_BYTES: usize = 144;
 pub const WIDE_BYTES: usize = 96;
@@ -63,18 +71,24 @@ impl Matrix {
         (!matrix.data.is_null()).then_some(matrix)
     }
 
-    /// Groups of four rows; the rows that the last one lacks are zero.
+    /// Bands of eight rows; the rows that the last one lacks are zero.
     pub fn bands(&self) -> usize {
-        self.rows.div_ceil(4)
+        self.rows.div_ceil(BAND_ROWS)
     }
 
-    pub fn band_bytes(&self) -> usize {
+    /// Columns and bytes of one quad's block.
+    fn block(&self) -> (usize, usize) {
         match self.packing {
-            Packing::Nibble => self.columns / 32 * NIBBLE_BYTES,
-            Packing::Byte => self.columns / 32 * BYTE_BYTES,
-            Packing::Wide => self.columns / 16 * WIDE_BYTES,
-            Packing::Float => 4 * self.format.row_bytes(self.columns),
+            Packing::Nibble => (32, NIBBLE_BYTES),
+            Packing::Byte => (32, BYTE_BYTES),
+            Packing::Wide => (16, WIDE_BYTES),
+            Packing::Float => (1, 4 * self.format.row_bytes(1)),
         }
+    }
+
+    fn band_bytes(&self) -> usize {
+        let (columns, bytes) = self.block();
+        self.columns / columns * bytes * QUADS
     }
 
     pub fn bytes(&self) -> usize {
@@ -85,12 +99,17 @@ impl Matrix {
         unsafe { self.data.add(band * self.band_bytes()) }
     }
 
+    /// The first block of the quad that row `row` is in; the next are `QUADS` blocks apart.
+    fn quad(&self, row: usize) -> *mut u8 {
+        let quad = row % BAND_ROWS / 4;
+        unsafe { self.data.add(row / BAND_ROWS * self.band_bytes() + quad * self.block().1) }
+    }
+
     /// Repacks whole rows as they lie in the file, from row `first` on.
     pub fn load<I: Isa>(&mut self, first: usize, bytes: &[u8]) {
         let row_bytes = self.format.row_bytes(self.columns);
         for (i, row) in bytes.chunks_exact(row_bytes).enumerate() {
-            let (band, lane) = ((first + i) / 4, (first + i) % 4);
-            let to = unsafe { self.data.add(band * self.band_bytes()) };
+            let (to, lane) = (self.quad(first + i), (first + i) % 4);
             match (self.packing, self.format) {
                 (_, Format::Q4_1) => unsafe { pack_q4_1::<I>(row, to, lane) },
                 (Packing::Nibble, _) => unsafe { self.pack_nibbles::<I>(row, to, lane) },
@@ -99,7 +118,7 @@ impl Matrix {
                 (Packing::Float, _) => {
                     let size = self.format.row_bytes(1);
                     for (column, element) in row.chunks_exact(size).enumerate() {
-                        let at = unsafe { to.add((4 * column + lane) * size) };
+                        let at = unsafe { to.add((BAND_ROWS * column + lane) * size) };
                         unsafe { at.copy_from_nonoverlapping(element.as_ptr(), size) };
                     }
                 }
@@ -111,7 +130,7 @@ impl Matrix {
         for block in 0..self.columns / 32 {
             let group = decode_group(self.format, row, block);
             unsafe {
-                let to = to.add(block * NIBBLE_BYTES);
+                let to = to.add(block * QUADS * NIBBLE_BYTES);
                 for v in 0..4 {
                     let q = |k: usize| (group.q[4 * v + k] | group.q[16 + 4 * v + k] << 4) as u8;
                     I::store_lane(to.add(16 * v), lane, core::array::from_fn(q));
@@ -126,7 +145,7 @@ impl Matrix {
             let group = decode_group(self.format, row, block);
             for half in 0..2 {
                 unsafe {
-                    let to = to.add((2 * block + half) * WIDE_BYTES);
+                    let to = to.add((2 * block + half) * QUADS * WIDE_BYTES);
                     for v in 0..4 {
                         let q = |k: usize| group.q[16 * half + 4 * v + k] as u8;
                         I::store_lane(to.add(16 * v), lane, core::array::from_fn(q));
@@ -139,30 +158,31 @@ impl Matrix {
 
     /// Writes row `row` as floats.
     pub fn dequantize_row<I: Isa>(&self, row: usize, out: &mut [f32]) {
-        let (band, lane) = (self.band(row / 4), row % 4);
-        let f32_at = |offset: usize| unsafe { *band.add(offset).cast::<f32>().add(lane) };
-        let lane_at = |offset: usize| unsafe { I::load_lane(band.add(offset), lane) };
+        let (quad, lane) = (self.quad(row).cast_const(), row % 4);
+        let f32_at = |offset: usize| unsafe { *quad.add(offset).cast::<f32>().add(lane) };
+        let lane_at = |offset: usize| unsafe { I::load_lane(quad.add(offset), lane) };
         for (column, out) in out.iter_mut().enumerate() {
             let (block, k) = (column / 32, column % 32);
             *out = match self.packing {
                 Packing::Nibble => {
-                    let at = block * NIBBLE_BYTES;
+                    let at = block * QUADS * NIBBLE_BYTES;
                     let q = lane_at(at + 16 * (k % 16 / 4))[k % 4] >> (k / 16 * 4) & 15;
                     f32_at(at + 64) * q as f32 + f32_at(at + 80)
                 }
                 Packing::Byte => {
-                    let at = block * BYTE_BYTES;
+                    let at = block * QUADS * BYTE_BYTES;
                     let q = lane_at(at + 16 * (k / 4))[k % 4] as i32 - 128;
                     f32_at(at + 128) * q as f32
                 }
                 Packing::Wide => {
-                    let at = (2 * block + k / 16) * WIDE_BYTES;
+                    let at = (2 * block + k / 16) * QUADS * WIDE_BYTES;
                     let q = lane_at(at + 16 * (k % 16 / 4))[k % 4];
                     f32_at(at + 64) * q as f32 + f32_at(at + 80)
                 }
                 Packing::Float => {
-                    let band = unsafe { core::slice::from_raw_parts(band, self.band_bytes()) };
-                    float_at(self.format, band, 4 * column + lane)
+                    let size = self.format.row_bytes(1);
+                    let at = unsafe { quad.add((BAND_ROWS * column + lane) * size) };
+                    float_at(self.format, unsafe { core::slice::from_raw_parts(at, size) }, 0)
                 }
             };
         }
@@ -180,7 +200,7 @@ unsafe fn store_scales(to: *mut u8, lane: usize, scale: f32, min: f32) {
 unsafe fn pack_q4_1<I: Isa>(row: &[u8], to: *mut u8, lane: usize) {
     for (block, bytes) in row.chunks_exact(20).enumerate() {
         unsafe {
-            let to = to.add(block * NIBBLE_BYTES);
+            let to = to.add(block * QUADS * NIBBLE_BYTES);
             for v in 0..4 {
                 I::store_lane(
                     to.add(16 * v),
@@ -196,7 +216,7 @@ unsafe fn pack_q4_1<I: Isa>(row: &[u8], to: *mut u8, lane: usize) {
 unsafe fn pack_q8_0<I: Isa>(row: &[u8], to: *mut u8, lane: usize) {
     for (block, bytes) in row.chunks_exact(34).enumerate() {
         unsafe {
-            let to = to.add(block * BYTE_BYTES);
+            let to = to.add(block * QUADS * BYTE_BYTES);
             for v in 0..8 {
                 let word: [u8; 4] = bytes[2 + 4 * v..6 + 4 * v].try_into().unwrap();
                 // Adding 128 to a signed byte flips its top bit.

@@ -215,29 +215,48 @@ impl<I: Isa> Model<I> {
         let (q, out) =
             unsafe { (&mut s.query.row(row)[part.clone()], &mut s.attended.row(row)[part]) };
         let count = token.position + 1;
-        let records = blocks[..count.div_ceil(BLOCK)]
+        let records: Vec<*const u8> = blocks[..count.div_ceil(BLOCK)]
             .iter()
-            .map(|&block| self.cache.record(layer, block as usize, kv_head).cast_const());
+            .map(|&block| self.cache.record(layer, block as usize, kv_head).cast_const())
+            .collect();
         for q in q.chunks_exact_mut(size) {
             rotate(&mut q[..self.rope.dimensions()], unsafe { s.angles.row(row) });
         }
         if self.cache.kind == KvType::F32 {
             for (q, out) in q.chunks_exact(size).zip(out.chunks_exact_mut(size)) {
-                unsafe { attention_f32::attend(q, records.clone(), count, out) };
+                unsafe { attention_f32::attend(q, &records, count, out) };
             }
             return;
         }
         let heads_at_once = 4 * size;
         for (q, out) in q.chunks_mut(heads_at_once).zip(out.chunks_mut(heads_at_once)) {
-            let records = records.clone();
-            unsafe {
-                match q.len() / size {
-                    1 => attention_q8::attend::<I, 1>(q, size, records, count, out),
-                    2 => attention_q8::attend::<I, 2>(q, size, records, count, out),
-                    3 => attention_q8::attend::<I, 3>(q, size, records, count, out),
-                    _ => attention_q8::attend::<I, 4>(q, size, records, count, out),
-                }
+            match q.len() / size {
+                1 => self.attend_heads::<1>(q, &records, count, out),
+                2 => self.attend_heads::<2>(q, &records, count, out),
+                3 => self.attend_heads::<3>(q, &records, count, out),
+                _ => self.attend_heads::<4>(q, &records, count, out),
             }
+        }
+    }
+
+    fn attend_heads<const H: usize>(
+        &self,
+        q: &mut [f32],
+        records: &[*const u8],
+        tokens: usize,
+        out: &mut [f32],
+    ) {
+        let mut scratch = Vec::with_capacity(records.len());
+        unsafe {
+            scratch.set_len(records.len());
+            attention_q8::attend::<I, H>(
+                q,
+                self.shape.head_size,
+                records,
+                tokens,
+                &mut scratch,
+                out,
+            );
         }
     }
 

@@ -8,8 +8,8 @@ pub struct Relaxed;
 
 impl Isa for Relaxed {
     const VALUE_BYTES: usize = 1;
+    type Pack = v128;
     type Splat = v128;
-    type Narrow = v128;
 
     #[inline(always)]
     unsafe fn store_lane(at: *mut u8, lane: usize, bytes: [u8; 4]) {
@@ -22,41 +22,46 @@ impl Isa for Relaxed {
     }
 
     #[inline(always)]
-    unsafe fn store_value(at: *mut u8, value: i8) {
-        unsafe { *at = value as u8 };
-    }
-
-    #[inline(always)]
-    unsafe fn store_values(at: *mut u8, [a, b, c, d]: [v128; 4]) {
+    unsafe fn store_pack(at: *mut u8, [a, b, c, d]: [v128; 4]) {
         let bytes = i8x16_narrow_i16x8(i16x8_narrow_i32x4(a, b), i16x8_narrow_i32x4(c, d));
         unsafe { v128_store(at.cast(), bytes) };
     }
 
     #[inline(always)]
-    unsafe fn splat(at: *const u8) -> v128 {
-        unsafe { v128_load32_splat(at.cast()) }
+    unsafe fn load_pack(at: *const u8) -> v128 {
+        unsafe { v128_load(at.cast()) }
     }
 
     #[inline(always)]
-    fn narrow_zero() -> v128 {
-        i16x8_splat(0)
+    fn splats(pack: v128) -> [v128; 4] {
+        [
+            i32x4_shuffle::<0, 0, 0, 0>(pack, pack),
+            i32x4_shuffle::<1, 1, 1, 1>(pack, pack),
+            i32x4_shuffle::<2, 2, 2, 2>(pack, pack),
+            i32x4_shuffle::<3, 3, 3, 3>(pack, pack),
+        ]
     }
 
     /// A pair sum is at most 2 * 15 * 127 = 3810, so eight of them fit 16 bits. One addition fewer
     /// than summing in 32 bits wherever the 32-bit dot is not one instruction.
     #[inline(always)]
-    fn narrow_dot(sum: v128, w: v128, a: v128) -> v128 {
-        i16x8_add(sum, i16x8_relaxed_dot_i8x16_i7x16(a, w))
+    fn narrow_dot(w: v128, a: v128) -> v128 {
+        i16x8_relaxed_dot_i8x16_i7x16(a, w)
     }
 
     #[inline(always)]
-    fn widen(sum: v128) -> v128 {
-        i32x4_dot_i16x8(sum, i16x8_splat(1))
+    fn narrow_add(a: v128, b: v128) -> v128 {
+        i16x8_add(a, b)
     }
 
     #[inline(always)]
-    fn widen_bytes(low: v128, high: v128) -> v128 {
-        i32x4_add(i32x4_dot_i16x8(low, i16x8_splat(1)), i32x4_dot_i16x8(high, i16x8_splat(16)))
+    fn widen(sum: v128, factor: v128) -> v128 {
+        i32x4_dot_i16x8(sum, factor)
+    }
+
+    #[inline(always)]
+    fn factor(factor: i16) -> v128 {
+        i16x8_splat(factor)
     }
 
     #[inline(always)]

@@ -3,6 +3,7 @@
 use crate::activations::{TILE, block_bytes};
 use crate::buffer::Buffer;
 use crate::isa::Isa;
+use crate::matrix::BAND_ROWS;
 use crate::memory::reserve;
 use crate::stats::Stats;
 use crate::weights::Shape;
@@ -25,7 +26,7 @@ pub struct Scratch {
     pub up: Buffer,
     /// The quantised input of the next product.
     pub packed: *mut u8,
-    /// [output rows][vocabulary, up to a multiple of 4]
+    /// [output rows][vocabulary, up to whole bands]
     pub logits: Buffer,
     /// [output rows] of `Stats`
     pub stats: Buffer,
@@ -46,8 +47,8 @@ impl Scratch {
         output_rows: usize,
         top_k: usize,
     ) -> Option<Scratch> {
-        // A product writes whole bands of four rows.
-        let padded = |rows: usize| rows.next_multiple_of(4);
+        // A product writes whole bands.
+        let padded = |rows: usize| rows.next_multiple_of(BAND_ROWS);
         let query = shape.heads * shape.head_size;
         let kv = shape.kv_heads * shape.head_size;
         let widest = shape.hidden.max(shape.feed_forward).max(query);

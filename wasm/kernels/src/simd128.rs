@@ -8,8 +8,8 @@ pub struct Simd128;
 
 impl Isa for Simd128 {
     const VALUE_BYTES: usize = 2;
+    type Pack = (v128, v128);
     type Splat = (v128, v128);
-    type Narrow = v128;
 
     #[inline(always)]
     unsafe fn store_lane(at: *mut u8, lane: usize, [a, b, c, d]: [u8; 4]) {
@@ -28,12 +28,7 @@ impl Isa for Simd128 {
     }
 
     #[inline(always)]
-    unsafe fn store_value(at: *mut u8, value: i8) {
-        unsafe { *at.cast::<i16>() = value as i16 };
-    }
-
-    #[inline(always)]
-    unsafe fn store_values(at: *mut u8, [a, b, c, d]: [v128; 4]) {
+    unsafe fn store_pack(at: *mut u8, [a, b, c, d]: [v128; 4]) {
         unsafe {
             v128_store(at.cast(), i16x8_narrow_i32x4(a, b));
             v128_store(at.add(16).cast(), i16x8_narrow_i32x4(c, d));
@@ -41,28 +36,41 @@ impl Isa for Simd128 {
     }
 
     #[inline(always)]
-    unsafe fn splat(at: *const u8) -> (v128, v128) {
-        unsafe { (v128_load32_splat(at.cast()), v128_load32_splat(at.add(4).cast())) }
+    unsafe fn load_pack(at: *const u8) -> (v128, v128) {
+        unsafe { (v128_load(at.cast()), v128_load(at.add(16).cast())) }
     }
 
     #[inline(always)]
-    fn narrow_zero() -> v128 {
-        i32x4_splat(0)
+    fn splats((a, b): (v128, v128)) -> [(v128, v128); 4] {
+        [
+            (i32x4_shuffle::<0, 0, 0, 0>(a, a), i32x4_shuffle::<1, 1, 1, 1>(a, a)),
+            (i32x4_shuffle::<2, 2, 2, 2>(a, a), i32x4_shuffle::<3, 3, 3, 3>(a, a)),
+            (i32x4_shuffle::<0, 0, 0, 0>(b, b), i32x4_shuffle::<1, 1, 1, 1>(b, b)),
+            (i32x4_shuffle::<2, 2, 2, 2>(b, b), i32x4_shuffle::<3, 3, 3, 3>(b, b)),
+        ]
     }
 
     #[inline(always)]
-    fn narrow_dot(sum: v128, w: v128, a: (v128, v128)) -> v128 {
-        Self::dot_unsigned(sum, w, a)
+    fn narrow_dot(w: v128, (first, second): (v128, v128)) -> v128 {
+        i32x4_add(
+            i32x4_dot_i16x8(u16x8_extend_low_u8x16(w), first),
+            i32x4_dot_i16x8(u16x8_extend_high_u8x16(w), second),
+        )
     }
 
     #[inline(always)]
-    fn widen(sum: v128) -> v128 {
-        sum
+    fn narrow_add(a: v128, b: v128) -> v128 {
+        i32x4_add(a, b)
     }
 
     #[inline(always)]
-    fn widen_bytes(low: v128, high: v128) -> v128 {
-        i32x4_add(low, i32x4_shl(high, 4))
+    fn widen(sum: v128, factor: v128) -> v128 {
+        i32x4_mul(sum, factor)
+    }
+
+    #[inline(always)]
+    fn factor(factor: i16) -> v128 {
+        i32x4_splat(factor as i32)
     }
 
     #[inline(always)]

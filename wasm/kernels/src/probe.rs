@@ -1,0 +1,153 @@
+//! Entry points for the parity tests: single kernels and their scalar references on given data. The
+//! host puts data in buffers that it reserves here; pointers are byte offsets into the memory.
+
+use crate::activations::{Activations, TILE, block_bytes};
+use crate::cache::{BLOCK, Cache, KvType};
+use crate::formats::Format;
+use crate::math;
+use crate::matmul::{Output, matmul};
+use crate::matrix::{BAND_ROWS, Matrix};
+use crate::memory::reserve;
+use crate::stats::statistics;
+use crate::{Native, attention_f32, attention_q8, scalar};
+use core::slice::{from_raw_parts, from_raw_parts_mut};
+use wasm_bindgen::prelude::wasm_bindgen;
+
+#[wasm_bindgen]
+pub fn probe_reserve(bytes: usize) -> *mut u8 {
+    reserve(bytes)
+}
+
+/// `out[token][row] = weights . x[token]`; rows of `out` are as many as fill whole bands.
+///
+/// # Safety
+/// The pointers are of `probe_reserve` and large enough.
+#[wasm_bindgen]
+#[allow(clippy::too_many_arguments)]
+pub unsafe fn probe_matmul(
+    reference: bool,
+    format: u32,
+    rows: usize,
+    columns: usize,
+    weights: *const u8,
+    tokens: usize,
+    x: *const f32,
+    out: *mut f32,
+) {
+    let format = Format::from_id(format).expect("a known format");
+    let row_bytes = format.row_bytes(columns);
+    let weights = unsafe { from_raw_parts(weights, rows * row_bytes) };
+    let stride = rows.next_multiple_of(BAND_ROWS);
+    if reference {
+        for token in 0..tokens {
+            let x = unsafe { from_raw_parts(x.add(token * columns), columns) };
+            for (row, weights) in weights.chunks_exact(row_bytes).enumerate() {
+                unsafe { *out.add(token * stride + row) = scalar::dot(format, weights, x) };
+            }
+        }
+        return;
+    }
+    let mut matrix = Matrix::new(format, rows, columns).expect("enough memory");
+    matrix.load::<Native>(0, weights);
+    let blocks = tokens.next_multiple_of(TILE) * columns.div_ceil(32);
+    let packed = reserve(blocks * block_bytes::<Native>());
+    let input = Activations { tokens, columns, floats: x, packed };
+    unsafe {
+        input.quantize::<Native>(0..input.tiles());
+        let out = Output { data: out, stride, add: false };
+        matmul::<Native>(&matrix, &input, out, 0..matrix.bands());
+    }
+}
+
+/// The values of each row, after repacking.
+///
+/// # Safety
+/// The pointers are of `probe_reserve` and large enough.
+#[wasm_bindgen]
+pub unsafe fn probe_dequantize(
+    format: u32,
+    rows: usize,
+    columns: usize,
+    weights: *const u8,
+    out: *mut f32,
+) {
+    let format = Format::from_id(format).expect("a known format");
+    let mut matrix = Matrix::new(format, rows, columns).expect("enough memory");
+    matrix.load::<Native>(0, unsafe { from_raw_parts(weights, rows * format.row_bytes(columns)) });
+    for row in 0..rows {
+        let out = unsafe { from_raw_parts_mut(out.add(row * columns), columns) };
+        matrix.dequantize_row::<Native>(row, out);
+    }
+}
+
+/// Attention of three query heads over one KV head. `q` is [3][size] and is changed, `keys` and
+/// `values` are [tokens][size], keys are changed too; `out` is [3][size].
+///
+/// # Safety
+/// The pointers are of `probe_reserve` and large enough.
+#[wasm_bindgen]
+pub unsafe fn probe_attention(
+    reference: bool,
+    size: usize,
+    tokens: usize,
+    q: *mut f32,
+    keys: *mut f32,
+    values: *const f32,
+    out: *mut f32,
+) {
+    let kind = if reference { KvType::F32 } else { KvType::Q8 };
+    let blocks = tokens.div_ceil(BLOCK);
+    let cache = Cache::new(kind, blocks, 1, 1, size).expect("enough memory");
+    for token in 0..tokens {
+        unsafe {
+            let key = from_raw_parts_mut(keys.add(token * size), size);
+            let value = from_raw_parts(values.add(token * size), size);
+            cache.write::<Native>(cache.record(0, token / BLOCK, 0), token % BLOCK, key, value);
+        }
+    }
+    let records: Vec<*const u8> = (0..blocks).map(|b| cache.record(0, b, 0).cast_const()).collect();
+    let (q, out) = unsafe { (from_raw_parts_mut(q, 3 * size), from_raw_parts_mut(out, 3 * size)) };
+    if reference {
+        for (q, out) in q.chunks_exact(size).zip(out.chunks_exact_mut(size)) {
+            unsafe { attention_f32::attend(q, &records, tokens, out) };
+        }
+    } else {
+        let mut scratch = Vec::with_capacity(blocks);
+        unsafe {
+            scratch.set_len(blocks);
+            attention_q8::attend::<Native, 3>(q, size, &records, tokens, &mut scratch, out);
+        }
+    }
+}
+
+/// Statistics of a row; `out` gets the five numbers of `Stats`.
+///
+/// # Safety
+/// The pointers are of `probe_reserve` and large enough.
+#[wasm_bindgen]
+pub unsafe fn probe_statistics(
+    logits: *const f32,
+    count: usize,
+    end_token: u32,
+    top_k: usize,
+    ids: *mut u32,
+    best: *mut f32,
+    out: *mut f64,
+) {
+    unsafe {
+        let (ids, best) = (from_raw_parts_mut(ids, top_k), from_raw_parts_mut(best, top_k));
+        *out.cast() = statistics(from_raw_parts(logits, count), &[end_token], ids, best);
+    }
+}
+
+/// exp of `count` numbers in place; a multiple of 4.
+///
+/// # Safety
+/// The pointer is of `probe_reserve` and large enough.
+#[wasm_bindgen]
+pub unsafe fn probe_exp(x: *mut f32, count: usize) {
+    let x = unsafe { from_raw_parts_mut(x, count) };
+    for i in (0..count).step_by(4) {
+        unsafe { math::save(x, i, math::exp(math::load(x, i))) };
+    }
+}
