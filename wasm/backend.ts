@@ -53,30 +53,39 @@ const DEFAULT_KV_BYTES = 128 * 2 ** 20;
  */
 export async function createWasmBackend(options: WasmBackendOptions): Promise<Backend> {
   const { files, kvType = "q8", threads = 1 } = options;
-  const limits = limitsOf(options);
+  checkShape(files.config);
   const variant = chooseVariant(options.variant ?? "auto", threads);
   const folder = options.artifacts ?? new URL("./lib/", import.meta.url);
-  const exports = await instantiate(await compile(variant, folder));
-  const kernel = new Kernel(exports, files.config);
+  const kernel = new Kernel(await instantiate(await compile(variant, folder)), files.config);
+  const blockBytes = kernel.kvBlockBytes(kvType);
+  const limits = limitsOf(options, blockBytes);
   await loadWeights(kernel, files, options.onProgress);
   if (!kernel.finish({ ...limits, kvType, threads: 1 })) {
     const message = `Cannot reserve ${limits.kvBlocks} KV blocks: out of WASM memory (4 GiB)`;
     throw new BackendError(message, { fatal: true });
   }
-  return new WasmBackend(files.config, limits, variant, kernel);
+  return new WasmBackend(files.config, limits, variant, kernel, blockBytes);
 }
 
-/** Bytes of a KV block over all layers, as the core lays it out. */
-function blockBytes({ layers, kvHeads, headSize }: ModelConfig, kvType: KvType): number {
-  const record = 2 * BLOCK_SIZE * (kvType === "q8" ? headSize + 4 : 4 * headSize);
-  return layers * kvHeads * record;
+/** @throws {RangeError} The kernels' vectors do not fit the model. */
+function checkShape({ hiddenSize, feedForwardSize, headSize, heads, rope }: ModelConfig): void {
+  const check = (name: string, value: number, unit: number, most = Infinity) => {
+    if (value % unit === 0 && value <= most) return;
+    const allowed = `multiples of ${unit}${most < Infinity ? ` up to ${most}` : ""}`;
+    throw new RangeError(`Cannot run model: ${name} is ${value}, allowed are ${allowed}`);
+  };
+  check("hidden size", hiddenSize, 32);
+  check("feed-forward size", feedForwardSize, 32);
+  check("head size", headSize, 16, 256);
+  check("heads times head size", heads * headSize, 32);
+  check("rope dimensions", rope.dimensions, 2, headSize);
 }
 
-function limitsOf(options: WasmBackendOptions): BackendLimits {
+function limitsOf(options: WasmBackendOptions, blockBytes: number): BackendLimits {
   const { config } = options.files;
   const contextLength = options.contextLength ?? config.contextLength;
   const contextBlocks = Math.ceil(contextLength / BLOCK_SIZE);
-  const affordable = Math.floor(DEFAULT_KV_BYTES / blockBytes(config, options.kvType ?? "q8"));
+  const affordable = Math.floor(DEFAULT_KV_BYTES / blockBytes);
   const limits = {
     contextLength,
     kvBlocks: options.kvBlocks ?? Math.max(contextBlocks, Math.min(4 * contextBlocks, affordable)),
@@ -95,7 +104,8 @@ function limitsOf(options: WasmBackendOptions): BackendLimits {
 class WasmBackend implements Backend {
   readonly config: ModelConfig;
   readonly limits: BackendLimits;
-  readonly #variant: Variant;
+  /** Of a KV block over all layers. */
+  readonly #blockBytes: number;
   readonly #info: BackendInfo;
   #kernel: Kernel | undefined;
   /** Why `#kernel` is gone. */
@@ -103,17 +113,23 @@ class WasmBackend implements Backend {
   /** Output rows of the latest step. */
   #rows = 0;
 
-  constructor(config: ModelConfig, limits: BackendLimits, variant: Variant, kernel: Kernel) {
+  constructor(
+    config: ModelConfig,
+    limits: BackendLimits,
+    variant: Variant,
+    kernel: Kernel,
+    blockBytes: number,
+  ) {
     this.config = config;
     this.limits = limits;
-    this.#variant = variant;
+    this.#blockBytes = blockBytes;
     this.#kernel = kernel;
     this.#info = {
       kind: "wasm",
-      variant: this.#variant,
+      variant,
       threads: 1,
       weightBytes: kernel.weightBytes,
-      kvBytes: limits.kvBlocks * kernel.blockBytes,
+      kvBytes: limits.kvBlocks * blockBytes,
     };
   }
 
@@ -144,12 +160,12 @@ class WasmBackend implements Backend {
       this.#rows = batch.reduce((sum, sequence) => sum + outputRows(sequence), 0);
       return {
         rows: Array.from({ length: this.#rows }, (_, row) => kernel.stats(row)),
-        attention: batch.map((sequence) => this.#attentionStats(sequence, kernel.blockBytes)),
+        attention: batch.map((sequence) => this.#attentionStats(sequence)),
       };
     });
   }
 
-  #attentionStats(sequence: SequenceInput, blockBytes: number): AttentionStats {
+  #attentionStats(sequence: SequenceInput): AttentionStats {
     const { layers, kvHeads } = this.config;
     const reads = (count: number) => { // of the last `count` tokens, in one layer and KV head
       let blocks = 0;
@@ -162,7 +178,7 @@ class WasmBackend implements Backend {
     // The last layer attends for output rows only.
     const perHead = (layers - 1) * reads(sequence.tokens.length) + reads(outputRows(sequence));
     const blocks = kvHeads * perHead;
-    const bytesRead = blocks * blockBytes / (layers * kvHeads);
+    const bytesRead = blocks * this.#blockBytes / (layers * kvHeads);
     return { blocksRead: blocks, blocksTotal: blocks, bytesRead, massDropped: 0 };
   }
 
@@ -186,7 +202,7 @@ class WasmBackend implements Backend {
   async readBlocks(blocks: readonly number[]): Promise<Uint8Array> {
     for (const block of blocks) validateBlock(block, this.limits.kvBlocks, "readBlocks");
     return this.#run((kernel) => {
-      const size = kernel.blockBytes;
+      const size = this.#blockBytes;
       const content = new Uint8Array(blocks.length * size);
       for (const [i, block] of blocks.entries()) {
         kernel.readBlock(block, content.subarray(i * size, (i + 1) * size));
@@ -198,7 +214,7 @@ class WasmBackend implements Backend {
   // deno-lint-ignore require-await -- as above
   async writeBlocks(blocks: readonly number[], content: Uint8Array): Promise<void> {
     for (const block of blocks) validateBlock(block, this.limits.kvBlocks, "writeBlocks");
-    const size = this.#info.kvBytes / this.limits.kvBlocks;
+    const size = this.#blockBytes;
     if (content.length !== blocks.length * size) {
       const expected = blocks.length * size;
       throw new RangeError(

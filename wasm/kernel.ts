@@ -18,6 +18,7 @@ export interface KernelSizes {
   readonly threads: number;
 }
 
+const KV_TYPES = { q8: 0, f32: 1 } as const;
 const OUTPUT_MODES = { none: 0, last: 1, all: 2 } as const;
 /** Numbers of `Stats` in the core. */
 const STATS = 5;
@@ -103,7 +104,7 @@ export class Kernel {
     this.#topK = sizes.topK;
     return this.#exports.core_finish(
       this.#core,
-      sizes.kvType === "f32" ? 1 : 0,
+      KV_TYPES[sizes.kvType],
       sizes.kvBlocks,
       sizes.maxBatchTokens,
       sizes.maxOutputRows,
@@ -171,8 +172,9 @@ export class Kernel {
     this.#exports.core_write_block(this.#core, block);
   }
 
-  get blockBytes(): number {
-    return this.#exports.core_block_bytes(this.#core) >>> 0;
+  /** Bytes of a KV block over all layers. */
+  kvBlockBytes(kvType: KvType): number {
+    return this.#exports.core_kv_block_bytes(this.#core, KV_TYPES[kvType]) >>> 0;
   }
 
   get weightBytes(): number {

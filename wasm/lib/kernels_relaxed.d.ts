@@ -9,10 +9,6 @@ export class Core {
      * False when memory is exhausted. Slots are those of `weights::Slot`, formats GGUF's ids.
      */
     begin_tensor(slot: number, layer: number, format: number, rows: number, columns: number): boolean;
-    /**
-     * Bytes of a block over all layers.
-     */
-    block_bytes(): number;
     copy_block(from: number, to: number): void;
     /**
      * Reserves cache and scratch; false when memory is exhausted. `kv_type`: 0 q8, 1 f32.
@@ -23,6 +19,10 @@ export class Core {
      * Where the host writes a batch of this many words.
      */
     input(words: number): number;
+    /**
+     * Bytes of a KV block over all layers.
+     */
+    kv_block_bytes(kv_type: number): number;
     /**
      * Repacks `bytes` bytes of the staging area, whole rows from row `first` on.
      */
@@ -113,11 +113,11 @@ export interface InitOutput {
     readonly __wbg_core_free: (a: number, b: number) => void;
     readonly core_add_end_token: (a: number, b: number) => void;
     readonly core_begin_tensor: (a: number, b: number, c: number, d: number, e: number, f: number) => number;
-    readonly core_block_bytes: (a: number) => number;
     readonly core_copy_block: (a: number, b: number, c: number) => void;
     readonly core_finish: (a: number, b: number, c: number, d: number, e: number, f: number, g: number) => number;
     readonly core_forward: (a: number, b: number) => void;
     readonly core_input: (a: number, b: number) => number;
+    readonly core_kv_block_bytes: (a: number, b: number) => number;
     readonly core_load_rows: (a: number, b: number, c: number) => void;
     readonly core_logits_pointer: (a: number, b: number) => number;
     readonly core_new: (a: number, b: number, c: number, d: number, e: number, f: number, g: number, h: number) => number;

@@ -31,14 +31,6 @@ export class Core {
         return ret !== 0;
     }
     /**
-     * Bytes of a block over all layers.
-     * @returns {number}
-     */
-    block_bytes() {
-        const ret = wasm.core_block_bytes(this.__wbg_ptr);
-        return ret >>> 0;
-    }
-    /**
      * @param {number} from
      * @param {number} to
      */
@@ -72,6 +64,15 @@ export class Core {
      */
     input(words) {
         const ret = wasm.core_input(this.__wbg_ptr, words);
+        return ret >>> 0;
+    }
+    /**
+     * Bytes of a KV block over all layers.
+     * @param {number} kv_type
+     * @returns {number}
+     */
+    kv_block_bytes(kv_type) {
+        const ret = wasm.core_kv_block_bytes(this.__wbg_ptr, kv_type);
         return ret >>> 0;
     }
     /**

@@ -13,6 +13,7 @@
 //! ```
 
 use crate::isa::Isa;
+use crate::math::{peak, sum_lanes};
 use core::arch::wasm32::*;
 use core::ops::Range;
 
@@ -79,7 +80,7 @@ impl Activations {
 unsafe fn quantize_block<I: Isa>(x: *const f32, to: *mut u8) {
     unsafe {
         let x: [v128; 8] = core::array::from_fn(|i| v128_load(x.add(4 * i).cast()));
-        let peak = max_lane(x.iter().fold(f32x4_splat(0.0), |m, &x| f32x4_pmax(m, f32x4_abs(x))));
+        let peak = peak(x);
         let (scale, inverse) = if peak < TINY { (0.0, 0.0) } else { (peak / 127.0, 127.0 / peak) };
         let q = x.map(|x| i32x4_trunc_sat_f32x4(f32x4_nearest(f32x4_mul(x, f32x4_splat(inverse)))));
         I::store_pack(to, [q[0], q[1], q[2], q[3]]);
@@ -92,16 +93,4 @@ unsafe fn quantize_block<I: Isa>(x: *const f32, to: *mut u8) {
         v128_store(tail, f32x4(scale, scale * (low + high) as f32, offset, 0.0));
         v128_store(tail.add(1), f32x4(scale * low as f32, scale * high as f32, 0.0, 0.0));
     }
-}
-
-#[inline(always)]
-pub fn max_lane(v: v128) -> f32 {
-    let v = f32x4_pmax(v, i32x4_shuffle::<2, 3, 0, 1>(v, v));
-    f32x4_extract_lane::<0>(f32x4_pmax(v, i32x4_shuffle::<1, 0, 3, 2>(v, v)))
-}
-
-#[inline(always)]
-pub fn sum_lanes(v: v128) -> i32 {
-    let v = i32x4_add(v, i32x4_shuffle::<2, 3, 0, 1>(v, v));
-    i32x4_extract_lane::<0>(i32x4_add(v, i32x4_shuffle::<1, 0, 3, 2>(v, v)))
 }

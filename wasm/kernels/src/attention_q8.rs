@@ -1,12 +1,11 @@
-//! Attention over `Q8` blocks in integer dots: query int8 against 7-bit keys, then probabilities as
+//! Attention over `Q8` blocks in integer dots: query int8 against int8 keys, then probabilities as
 //! 7 bits, with the values' scales folded in and scaled to the block's largest, against int8 values.
 //! Three passes over a sequence's blocks: scores, weights, values. A token's result depends on its
 //! own KV in the order of the positions, and on nothing else. All heads of a group share each load.
 
-use crate::activations::{TINY, max_lane};
-use crate::cache::{BLOCK, KEY_BIAS, hadamard_size, peak, scale_for};
+use crate::cache::{BLOCK, Q8Layout, hadamard_size, peak, scale_for};
 use crate::isa::Isa;
-use crate::math;
+use crate::math::{self, max_lane};
 use core::arch::wasm32::*;
 
 /// Largest head that the scratch below holds.
@@ -25,35 +24,27 @@ pub struct BlockWeights {
     step: f32,
 }
 
-/// A query head: int8 values as `Isa` stores them, its scale, and what the keys' bias adds.
+/// A query head: int8 values as `Isa` stores them, and their scale.
 #[derive(Clone, Copy)]
 struct Query {
     values: [u8; 2 * MAX_HEAD],
     scale: f32,
-    offset: i32,
 }
 
 impl Query {
-    const NONE: Query = Query { values: [0; 2 * MAX_HEAD], scale: 0.0, offset: 0 };
+    const NONE: Query = Query { values: [0; 2 * MAX_HEAD], scale: 0.0 };
 
     /// Transforms `q` in place and quantises it.
     unsafe fn set<I: Isa>(&mut self, q: &mut [f32]) {
         let transformed = hadamard_size(q.len());
         math::hadamard(q, transformed);
-        let (scale, inverse) = scale_for(peak(q), 127.0);
-        let mut sum = i32x4_splat(0);
+        let (scale, inverse) = scale_for(peak(q));
         for (pack, q) in q.chunks_exact(16).enumerate() {
-            let integers = quantize(
-                core::array::from_fn(|i| unsafe { math::load(q, 4 * i) }),
-                f32x4_splat(inverse),
-            );
-            sum = integers.iter().fold(sum, |sum, &q| i32x4_add(sum, q));
-            unsafe {
-                I::store_pack(self.values.as_mut_ptr().add(16 * pack * I::VALUE_BYTES), integers)
-            };
+            let x = core::array::from_fn(|i| unsafe { math::load(q, 4 * i) });
+            let integers = quantize(x, f32x4_splat(inverse));
+            unsafe { I::store_query(self.values.as_mut_ptr().add(32 * pack), integers) };
         }
         self.scale = scale / (transformed as f32 * (q.len() as f32).sqrt());
-        self.offset = KEY_BIAS * crate::activations::sum_lanes(sum);
     }
 }
 
@@ -85,7 +76,7 @@ pub unsafe fn attend<I: Isa, const H: usize>(
     let mut total = [f32x4_splat(0.0); H];
     for (&record, block) in records.iter().zip(scratch.iter_mut()) {
         unsafe {
-            let scales = record.add(BLOCK * (2 * size + 4)).cast::<v128>();
+            let scales = record.add(Q8Layout::new(size).value_scales).cast::<v128>();
             let scales: [v128; 4] = core::array::from_fn(|i| v128_load(scales.add(i)));
             for h in 0..H {
                 total[h] = weigh_block::<I>(&mut block[h], max[h], scales, total[h]);
@@ -108,42 +99,63 @@ unsafe fn score_block<I: Isa, const H: usize>(
     block: &mut [BlockWeights; H],
     max: &mut [v128; H],
 ) {
+    let at = Q8Layout::new(size);
     for half in 0..2 {
-        let mut dots = [[i32x4_splat(0); 2]; H];
-        for pack in 0..size / 16 {
-            unsafe {
-                let q: [[I::Splat; 4]; H] = core::array::from_fn(|h| {
-                    let values = queries[h].values.as_ptr();
-                    I::splats(I::load_pack(values.add(16 * pack * I::VALUE_BYTES)))
-                });
-                for group in 0..4 {
-                    let keys = record.add(256 * pack + 64 * group + 32 * half).cast::<v128>();
-                    for i in 0..2 {
-                        let keys = v128_load(keys.add(i));
-                        for h in 0..H {
-                            dots[h][i] = I::dot_unsigned(dots[h][i], keys, q[h][group]);
-                        }
-                    }
-                }
-            }
-        }
+        let dots = unsafe { key_dots::<I, H>(queries, size, record.add(at.keys + 32 * half)) };
         for i in 0..2 {
             let first = 8 * half + 4 * i;
-            let scale = unsafe { v128_load(record.add(BLOCK * size + 4 * first).cast()) };
+            let scale = unsafe { v128_load(record.add(at.key_scales + 4 * first).cast()) };
+            let offset = unsafe { v128_load(record.add(at.key_offsets + 4 * first).cast()) };
             for h in 0..H {
-                let dot = i32x4_sub(dots[h][i], i32x4_splat(queries[h].offset));
+                let dot = f32x4_convert_i32x4(i32x4_sub(dots[h][i], offset));
                 let scale = f32x4_mul(scale, f32x4_splat(queries[h].scale));
-                let mut score = f32x4_mul(f32x4_convert_i32x4(dot), scale);
+                let mut score = f32x4_mul(dot, scale);
                 if left < BLOCK {
                     let lanes = i32x4_add(i32x4(0, 1, 2, 3), i32x4_splat(first as i32));
                     let keep = i32x4_lt(lanes, i32x4_splat(left as i32));
                     score = v128_bitselect(score, f32x4_splat(f32::NEG_INFINITY), keep);
                 }
                 block[h].scores[2 * half + i] = score;
-                max[h] = f32x4_pmax(max[h], score);
+                max[h] = f32x4_max(max[h], score);
             }
         }
     }
+}
+
+/// Products of all heads with eight tokens' keys.
+#[inline(always)]
+unsafe fn key_dots<I: Isa, const H: usize>(
+    queries: &[Query; H],
+    size: usize,
+    keys: *const u8,
+) -> [[v128; 2]; H] {
+    let mut dots = [[i32x4_splat(0); 2]; H];
+    // Sums of eight groups of four dimensions fit before they are widened.
+    for first in (0..size / 16).step_by(2) {
+        let mut sums = [[I::key_zero(); 2]; H];
+        for pack in first..(first + 2).min(size / 16) {
+            unsafe {
+                let q: [[I::Query; 4]; H] = core::array::from_fn(|h| {
+                    I::load_query(queries[h].values.as_ptr().add(32 * pack))
+                });
+                for group in 0..4 {
+                    let keys = keys.add(256 * pack + 64 * group).cast::<v128>();
+                    for i in 0..2 {
+                        let keys = v128_load(keys.add(i));
+                        for h in 0..H {
+                            sums[h][i] = I::key_dot(sums[h][i], keys, q[h][group]);
+                        }
+                    }
+                }
+            }
+        }
+        for h in 0..H {
+            for i in 0..2 {
+                dots[h][i] = i32x4_add(dots[h][i], I::key_widen(sums[h][i]));
+            }
+        }
+    }
+    dots
 }
 
 /// Turns a block's scores into integer weights for its values. Returns `total` with the
@@ -158,8 +170,7 @@ unsafe fn weigh_block<I: Isa>(
     let p = block.scores.map(|score| math::exp(f32x4_sub(score, f32x4_splat(max))));
     let sum = f32x4_add(f32x4_add(p[0], p[1]), f32x4_add(p[2], p[3]));
     let p: [v128; 4] = core::array::from_fn(|i| f32x4_mul(p[i], scales[i]));
-    let peak = max_lane(f32x4_pmax(f32x4_pmax(p[0], p[1]), f32x4_pmax(p[2], p[3])));
-    let (step, inverse) = if peak < TINY { (0.0, 0.0) } else { (peak / 127.0, 127.0 / peak) };
+    let (step, inverse) = scale_for(math::peak(p));
     unsafe { I::store_pack(block.values.as_mut_ptr(), quantize(p, f32x4_splat(inverse))) };
     block.step = step;
     f32x4_add(total, sum)
@@ -178,7 +189,7 @@ unsafe fn sum_values<I: Isa, const H: usize>(
     let mut sums = [[f32x4_splat(0.0); GROUPS]; H];
     for (&record, block) in records.iter().zip(scratch) {
         unsafe {
-            let values = record.add(BLOCK * (size + 4) + 64 * first);
+            let values = record.add(Q8Layout::new(size).values + 64 * first);
             let p: [[I::Splat; 4]; H] =
                 core::array::from_fn(|h| I::splats(I::load_pack(block[h].values.as_ptr())));
             for group in 0..GROUPS {

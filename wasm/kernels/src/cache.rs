@@ -1,35 +1,49 @@
 //! The paged KV cache: blocks of 16 tokens, laid out [layer][block][KV head], all reserved at once.
 //! A record holds one head's 16 keys and values in one of two forms.
 //!
-//! `Q8`, made for integer dots, 34 bytes for 32 elements:
+//! `Q8`, made for integer dots:
 //! ```text
-//! keys     [head/4 dimension groups][16 tokens][4 dimensions]  0 to 126, 63 is zero; rotated by
-//!                                                              Walsh-Hadamard, so that 7 bits do
-//! scales   [16] f32                                            of each token's key
+//! keys     [head/4 dimension groups][16 tokens][4 dimensions]  int8; rotated by Walsh-Hadamard
+//! scales   [16] f32   of each token's key
+//! offsets  [16] i32   `KEY_BIAS` times the sum of each token's key
 //! values   [head/4 groups][4 token groups][4 dimensions][4 tokens]  int8
-//! scales   [16] f32                                            of each token's value
+//! scales   [16] f32   of each token's value
 //! ```
 //! In keys the lanes of a vector are tokens, in values they are dimensions, so neither QK nor PV sums
 //! across lanes. Every token has its own scale: a block that fills never changes what is there.
 //!
 //! `F32`, the reference: keys and values as [16 tokens][head] f32.
 
-use crate::activations::{TINY, max_lane};
+use crate::activations::TINY;
 use crate::isa::Isa;
 use crate::math;
 use crate::memory::reserve;
-use core::arch::wasm32::*;
 use core::ptr::copy_nonoverlapping;
 
 /// Tokens in a block.
 pub const BLOCK: usize = 16;
-/// Keys are stored with this added.
-pub const KEY_BIAS: i32 = 63;
+/// Bytes of 16 scales or offsets.
+const SCALES: usize = 4 * BLOCK;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum KvType {
     Q8,
     F32,
+}
+
+impl KvType {
+    /// The type with the host's number: 0 q8, 1 f32.
+    pub fn from_id(id: u32) -> KvType {
+        if id == 1 { KvType::F32 } else { KvType::Q8 }
+    }
+
+    /// Bytes of a record: one KV head's part of a block in one layer.
+    pub fn record_bytes(self, head_size: usize) -> usize {
+        match self {
+            KvType::Q8 => 2 * BLOCK * head_size + 3 * SCALES,
+            KvType::F32 => 2 * BLOCK * head_size * 4,
+        }
+    }
 }
 
 pub struct Cache {
@@ -38,6 +52,7 @@ pub struct Cache {
     pub layers: usize,
     pub kv_heads: usize,
     pub head_size: usize,
+    record_bytes: usize,
     data: *mut u8,
 }
 
@@ -53,24 +68,17 @@ impl Cache {
         kv_heads: usize,
         head_size: usize,
     ) -> Option<Cache> {
-        let mut cache =
-            Cache { kind, blocks, layers, kv_heads, head_size, data: core::ptr::null_mut() };
+        let record_bytes = kind.record_bytes(head_size);
+        let data = core::ptr::null_mut();
+        let mut cache = Cache { kind, blocks, layers, kv_heads, head_size, record_bytes, data };
         let bytes = layers.checked_mul(blocks)?.checked_mul(cache.layer_bytes())?;
         cache.data = reserve(bytes);
         (!cache.data.is_null()).then_some(cache)
     }
 
-    /// Bytes of a record: one KV head's part of a block in one layer.
-    pub fn record_bytes(&self) -> usize {
-        match self.kind {
-            KvType::Q8 => 2 * BLOCK * (self.head_size + 4),
-            KvType::F32 => 2 * BLOCK * self.head_size * 4,
-        }
-    }
-
     /// Bytes of one block in one layer.
     fn layer_bytes(&self) -> usize {
-        self.kv_heads * self.record_bytes()
+        self.kv_heads * self.record_bytes
     }
 
     /// Bytes of one block in all layers.
@@ -79,7 +87,7 @@ impl Cache {
     }
 
     pub fn record(&self, layer: usize, block: usize, kv_head: usize) -> *mut u8 {
-        let at = (layer * self.blocks + block) * self.layer_bytes() + kv_head * self.record_bytes();
+        let at = (layer * self.blocks + block) * self.layer_bytes() + kv_head * self.record_bytes;
         unsafe { self.data.add(at) }
     }
 
@@ -137,29 +145,57 @@ impl Cache {
         key: &mut [f32],
         value: &[f32],
     ) {
-        let size = self.head_size;
-        unsafe {
-            math::hadamard(key, hadamard_size(size));
-            let (scale, inverse) = scale_for(peak(key), KEY_BIAS as f32);
-            for (group, x) in key.chunks_exact(4).enumerate() {
-                let q = [0, 1, 2, 3]
-                    .map(|i| ((x[i] * inverse).round_ties_even() as i32 + KEY_BIAS) as u8);
-                I::store_lane(record.add(64 * group + slot / 4 * 16), slot % 4, q);
-            }
-            *record.add(BLOCK * size).cast::<f32>().add(slot) = scale;
+        let at = Q8Layout::new(self.head_size);
+        let lane_at =
+            |part: usize, group: usize| unsafe { record.add(part + 64 * group + slot / 4 * 16) };
+        let set =
+            |part: usize, value: u32| unsafe { *record.add(part).cast::<u32>().add(slot) = value };
+        math::hadamard(key, hadamard_size(key.len()));
+        let (scale, inverse) = scale_for(peak(key));
+        let mut sum = 0;
+        for (group, x) in key.chunks_exact(4).enumerate() {
+            let q = [0, 1, 2, 3].map(|i| (x[i] * inverse).round_ties_even() as i8);
+            sum += q.iter().map(|&q| q as i32).sum::<i32>();
+            unsafe { I::store_lane(lane_at(at.keys, group), slot % 4, q.map(|q| q as u8)) };
+        }
+        set(at.key_scales, scale.to_bits());
+        set(at.key_offsets, (I::KEY_BIAS * sum) as u32);
 
-            let values = record.add(BLOCK * (size + 4));
-            let (scale, inverse) = scale_for(peak(value), 127.0);
-            for (group, x) in value.chunks_exact(4).enumerate() {
-                for (lane, x) in x.iter().enumerate() {
-                    let q = (x * inverse).round_ties_even() as i8;
-                    let at = values.add(64 * group + slot / 4 * 16);
-                    let mut bytes = I::load_lane(at, lane);
-                    bytes[slot % 4] = q as u8;
-                    I::store_lane(at, lane, bytes);
+        let (scale, inverse) = scale_for(peak(value));
+        for (group, x) in value.chunks_exact(4).enumerate() {
+            for (lane, x) in x.iter().enumerate() {
+                unsafe {
+                    let mut bytes = I::load_lane(lane_at(at.values, group), lane);
+                    bytes[slot % 4] = (x * inverse).round_ties_even() as i8 as u8;
+                    I::store_lane(lane_at(at.values, group), lane, bytes);
                 }
             }
-            *values.add(BLOCK * size).cast::<f32>().add(slot) = scale;
+        }
+        set(at.value_scales, scale.to_bits());
+    }
+}
+
+/// Where the parts of a `Q8` record begin.
+#[derive(Clone, Copy)]
+pub struct Q8Layout {
+    pub keys: usize,
+    pub key_scales: usize,
+    pub key_offsets: usize,
+    pub values: usize,
+    pub value_scales: usize,
+}
+
+impl Q8Layout {
+    #[inline(always)]
+    pub fn new(head_size: usize) -> Q8Layout {
+        let key_scales = BLOCK * head_size;
+        let values = key_scales + 2 * SCALES;
+        Q8Layout {
+            keys: 0,
+            key_scales,
+            key_offsets: key_scales + SCALES,
+            values,
+            value_scales: values + BLOCK * head_size,
         }
     }
 }
@@ -169,15 +205,12 @@ pub fn hadamard_size(head_size: usize) -> usize {
     1 << head_size.trailing_zeros()
 }
 
+/// The largest magnitude of a head.
 pub fn peak(x: &[f32]) -> f32 {
-    let mut peak = f32x4_splat(0.0);
-    for i in (0..x.len()).step_by(4) {
-        peak = f32x4_pmax(peak, f32x4_abs(unsafe { math::load(x, i) }));
-    }
-    max_lane(peak)
+    math::peak((0..x.len()).step_by(4).map(|i| unsafe { math::load(x, i) }))
 }
 
-/// Scale and its inverse that map `peak` to `limit`.
-pub fn scale_for(peak: f32, limit: f32) -> (f32, f32) {
-    if peak < TINY { (0.0, 0.0) } else { (peak / limit, limit / peak) }
+/// Scale and its inverse that map `peak` to 127.
+pub fn scale_for(peak: f32) -> (f32, f32) {
+    if peak < TINY { (0.0, 0.0) } else { (peak / 127.0, 127.0 / peak) }
 }

@@ -113,6 +113,12 @@ impl Core {
         self.staging = staging;
     }
 
+    /// Bytes of a KV block over all layers.
+    pub fn kv_block_bytes(&self, kv_type: u32) -> usize {
+        let Shape { layers, kv_heads, head_size, .. } = self.shape;
+        layers * kv_heads * KvType::from_id(kv_type).record_bytes(head_size)
+    }
+
     /// Reserves cache and scratch; false when memory is exhausted. `kv_type`: 0 q8, 1 f32.
     pub fn finish(
         &mut self,
@@ -125,9 +131,9 @@ impl Core {
     ) -> bool {
         self.staging = Vec::new();
         let (shape, weights) = (self.shape, self.weights.take().expect("finish is called once"));
-        let kind = if kv_type == 1 { KvType::F32 } else { KvType::Q8 };
         let (base, dimensions, scaling) = self.rope;
         let rope = Rope::new(base, dimensions, scaling, weights.vector(Slot::RopeDivisors, 0));
+        let kind = KvType::from_id(kv_type);
         let cache = Cache::new(kind, kv_blocks, shape.layers, shape.kv_heads, shape.head_size);
         let scratch = Scratch::new::<Native>(&shape, dimensions, tokens, output_rows, top_k);
         let (Some(cache), Some(scratch)) = (cache, scratch) else {
@@ -186,7 +192,7 @@ impl Core {
 
     /// Gathers a block's content in the staging area.
     pub fn read_block(&mut self, block: usize) -> *const u8 {
-        let out = self.staging(self.block_bytes());
+        let out = self.staging(self.model().cache.block_bytes());
         unsafe { self.model().cache.read_block(block, out) };
         out
     }
@@ -194,11 +200,6 @@ impl Core {
     /// Puts the staging area's content back in a block.
     pub fn write_block(&self, block: usize) {
         unsafe { self.model().cache.write_block(block, self.staging.as_ptr()) };
-    }
-
-    /// Bytes of a block over all layers.
-    pub fn block_bytes(&self) -> usize {
-        self.model().cache.block_bytes()
     }
 
     pub fn weight_bytes(&self) -> usize {

@@ -41,6 +41,26 @@ pub trait Isa: Sync {
     /// Adds `w . a` to 32-bit sums, for unsigned `w` in 0 ..= 127 and signed `a`.
     fn dot_unsigned(sum: v128, w: v128, a: Self::Splat) -> v128;
 
+    /// What `key_dot` adds for each unit of a key's sum, to be taken off.
+    const KEY_BIAS: i32;
+    /// Four consecutive query values, repeated for each lane.
+    type Query: Copy;
+    /// Sums of products of keys and queries, not yet widened: eight additions fit.
+    type KeySum: Copy;
+
+    /// Stores 16 query values in 32 bytes, given as four vectors of 32-bit integers.
+    unsafe fn store_query(at: *mut u8, values: [v128; 4]);
+
+    /// The four fours of 16 query values.
+    unsafe fn load_query(at: *const u8) -> [Self::Query; 4];
+
+    fn key_zero() -> Self::KeySum;
+
+    /// Adds `k . (q + KEY_BIAS)`, exact for all int8 values.
+    fn key_dot(sum: Self::KeySum, k: v128, q: Self::Query) -> Self::KeySum;
+
+    fn key_widen(sum: Self::KeySum) -> v128;
+
     /// Adds `w . a` to 32-bit sums, for signed `w` and unsigned `a` in 0 ..= 127.
     fn dot_signed(sum: v128, w: v128, a: Self::Splat) -> v128;
 }

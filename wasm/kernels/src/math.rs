@@ -4,6 +4,8 @@ use core::arch::wasm32::*;
 
 /// exp(x) within about one unit in the last place; 0 below -87.3, NaN stays NaN.
 /// Range reduction by ln 2 in two parts, then the Cephes `expf` polynomial.
+///
+/// `pmin` and `pmax` say nothing of NaN here: with relaxed SIMD the compiler makes them relaxed.
 #[inline(always)]
 pub fn exp(x: v128) -> v128 {
     let clamped = f32x4_pmin(f32x4_pmax(x, f32x4_splat(-87.3)), f32x4_splat(88.0));
@@ -16,7 +18,31 @@ pub fn exp(x: v128) -> v128 {
     }
     let y = f32x4_add(f32x4_add(f32x4_mul(p, f32x4_mul(r, r)), r), f32x4_splat(1.0));
     let power = i32x4_shl(i32x4_add(i32x4_trunc_sat_f32x4(n), i32x4_splat(127)), 23);
-    v128_andnot(f32x4_mul(y, power), f32x4_lt(x, f32x4_splat(-87.3)))
+    let y = v128_andnot(f32x4_mul(y, power), f32x4_lt(x, f32x4_splat(-87.3)));
+    v128_or(y, f32x4_ne(x, x))
+}
+
+/// The largest magnitude; NaN where there is one. Without their sign, floats order as integers.
+#[inline(always)]
+pub fn peak(x: impl IntoIterator<Item = v128>) -> f32 {
+    let magnitude = |x| v128_and(x, i32x4_splat(i32::MAX));
+    let peak = x.into_iter().fold(i32x4_splat(0), |peak, x| i32x4_max(peak, magnitude(x)));
+    let peak = i32x4_max(peak, i32x4_shuffle::<2, 3, 0, 1>(peak, peak));
+    f32x4_extract_lane::<0>(i32x4_max(peak, i32x4_shuffle::<1, 0, 3, 2>(peak, peak)))
+}
+
+/// The largest lane; NaN where there is one.
+#[inline(always)]
+pub fn max_lane(v: v128) -> f32 {
+    let v = f32x4_max(v, i32x4_shuffle::<2, 3, 0, 1>(v, v));
+    f32x4_extract_lane::<0>(f32x4_max(v, i32x4_shuffle::<1, 0, 3, 2>(v, v)))
+}
+
+/// Sum of the lanes as integers.
+#[inline(always)]
+pub fn sum_lanes(v: v128) -> i32 {
+    let v = i32x4_add(v, i32x4_shuffle::<2, 3, 0, 1>(v, v));
+    i32x4_extract_lane::<0>(i32x4_add(v, i32x4_shuffle::<1, 0, 3, 2>(v, v)))
 }
 
 /// The sum of the four lanes, always in this order.

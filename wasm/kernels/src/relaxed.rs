@@ -69,6 +69,47 @@ impl Isa for Relaxed {
         i32x4_relaxed_dot_i8x16_i7x16_add(a, w, sum)
     }
 
+    const KEY_BIAS: i32 = 128;
+    /// High and low nibbles.
+    type Query = (v128, v128);
+    type KeySum = (v128, v128);
+
+    /// As `q + 128`, a byte without sign whose nibbles are the 7-bit operands of two dots.
+    #[inline(always)]
+    unsafe fn store_query(at: *mut u8, values: [v128; 4]) {
+        let biased = values.map(|q| i32x4_add(q, i32x4_splat(128)));
+        unsafe {
+            Self::store_pack(at, biased.map(|q| u32x4_shr(q, 4)));
+            Self::store_pack(at.add(16), biased.map(|q| v128_and(q, i32x4_splat(15))));
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn load_query(at: *const u8) -> [(v128, v128); 4] {
+        let high = Self::splats(unsafe { Self::load_pack(at) });
+        let low = Self::splats(unsafe { Self::load_pack(at.add(16)) });
+        core::array::from_fn(|i| (high[i], low[i]))
+    }
+
+    #[inline(always)]
+    fn key_zero() -> (v128, v128) {
+        (i16x8_splat(0), i16x8_splat(0))
+    }
+
+    /// A pair sum is at most 2 * 15 * 128 = 3840, so eight of them fit 16 bits.
+    #[inline(always)]
+    fn key_dot((high, low): (v128, v128), k: v128, q: (v128, v128)) -> (v128, v128) {
+        (
+            i16x8_add(high, i16x8_relaxed_dot_i8x16_i7x16(k, q.0)),
+            i16x8_add(low, i16x8_relaxed_dot_i8x16_i7x16(k, q.1)),
+        )
+    }
+
+    #[inline(always)]
+    fn key_widen((high, low): (v128, v128)) -> v128 {
+        i32x4_add(i32x4_dot_i16x8(high, i16x8_splat(16)), i32x4_dot_i16x8(low, i16x8_splat(1)))
+    }
+
     #[inline(always)]
     fn dot_signed(sum: v128, w: v128, a: v128) -> v128 {
         i32x4_relaxed_dot_i8x16_i7x16_add(w, a, sum)

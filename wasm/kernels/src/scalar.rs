@@ -12,7 +12,7 @@ struct Block {
 }
 
 fn quantize(x: &[f32]) -> Block {
-    let peak = x.iter().fold(0.0f32, |peak, x| if peak < x.abs() { x.abs() } else { peak });
+    let peak = f32::from_bits(x.iter().map(|x| x.abs().to_bits()).max().unwrap());
     let (scale, inverse) = if peak < TINY { (0.0, 0.0) } else { (peak / 127.0, 127.0 / peak) };
     Block { values: core::array::from_fn(|i| (x[i] * inverse).round_ties_even() as i32), scale }
 }

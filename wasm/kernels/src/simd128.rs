@@ -79,6 +79,35 @@ impl Isa for Simd128 {
         i32x4_add(sum, i32x4_dot_i16x8(u16x8_extend_high_u8x16(w), second))
     }
 
+    const KEY_BIAS: i32 = 0;
+    type Query = (v128, v128);
+    type KeySum = v128;
+
+    #[inline(always)]
+    unsafe fn store_query(at: *mut u8, values: [v128; 4]) {
+        unsafe { Self::store_pack(at, values) };
+    }
+
+    #[inline(always)]
+    unsafe fn load_query(at: *const u8) -> [(v128, v128); 4] {
+        Self::splats(unsafe { Self::load_pack(at) })
+    }
+
+    #[inline(always)]
+    fn key_zero() -> v128 {
+        i32x4_splat(0)
+    }
+
+    #[inline(always)]
+    fn key_dot(sum: v128, k: v128, q: (v128, v128)) -> v128 {
+        Self::dot_signed(sum, k, q)
+    }
+
+    #[inline(always)]
+    fn key_widen(sum: v128) -> v128 {
+        sum
+    }
+
     #[inline(always)]
     fn dot_signed(sum: v128, w: v128, (first, second): (v128, v128)) -> v128 {
         let sum = i32x4_add(sum, i32x4_dot_i16x8(i16x8_extend_low_i8x16(w), first));

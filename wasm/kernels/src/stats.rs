@@ -57,13 +57,13 @@ pub fn statistics(logits: &[f32], end_tokens: &[u32], ids: &mut [u32], best: &mu
 
 #[inline(always)]
 fn add_terms(z: v128, max: f32, sums: &mut [v128; 3]) {
-    // The bound keeps -Infinity out of the products: its terms are 0, not NaN.
-    let d = f32x4_pmax(f32x4_sub(z, f32x4_splat(max)), f32x4_splat(-1e6));
+    let d = f32x4_sub(z, f32x4_splat(max));
     let e = math::exp(d);
-    let de = f32x4_mul(d, e);
+    // Where e is 0, so are the products, even for -Infinity. A NaN shows in the first sum.
+    let de = v128_and(f32x4_mul(d, e), f32x4_gt(e, f32x4_splat(0.0)));
     sums[0] = f32x4_add(sums[0], e);
     sums[1] = f32x4_add(sums[1], de);
-    sums[2] = f32x4_add(sums[2], f32x4_mul(d, de));
+    sums[2] = f32x4_add(sums[2], v128_and(f32x4_mul(d, de), f32x4_gt(e, f32x4_splat(0.0))));
 }
 
 fn add_totals(totals: &mut [f64; 3], sums: &[v128; 3]) {
