@@ -33,7 +33,7 @@ export interface WasmBackendOptions {
   readonly maxOutputRows?: number;
   /** Most likely tokens that statistics list; 64 where left out. */
   readonly topK?: number;
-  /** Threads that share the work, this one included; 1 where left out. */
+  /** Most threads to use. This version computes on one, and `describe` says so. */
   readonly threads?: number;
   readonly variant?: Variant | "auto";
   /** Folder of the artifacts, for bundles that moved them; ends with a slash. */
@@ -52,9 +52,9 @@ const DEFAULT_KV_BYTES = 128 * 2 ** 20;
  * @throws {BackendError} The KV cache does not fit the memory.
  */
 export async function createWasmBackend(options: WasmBackendOptions): Promise<Backend> {
-  const { files, kvType = "q8", threads = 1 } = options;
+  const { files, kvType = "q8" } = options;
   checkShape(files.config);
-  const variant = chooseVariant(options.variant ?? "auto", threads);
+  const variant = chooseVariant(options.variant ?? "auto");
   const folder = options.artifacts ?? new URL("./lib/", import.meta.url);
   const kernel = new Kernel(await instantiate(await compile(variant, folder)), files.config);
   const blockBytes = kernel.kvBlockBytes(kvType);

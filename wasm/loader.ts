@@ -7,7 +7,7 @@ import { readAsset } from "./asset.ts";
 import type { InitOutput } from "./lib/kernels_relaxed.d.ts";
 
 /** What an artifact needs of its engine. */
-export type Variant = "simd128" | "relaxed" | "threads";
+export type Variant = "simd128" | "relaxed";
 
 /** The exports of an instance. Pointers and sizes come signed: use `>>> 0`. */
 export type KernelExports = InitOutput;
@@ -26,29 +26,23 @@ function simdProbe(...opcode: number[]): Uint8Array<ArrayBuffer> {
 const PROBES: Record<Variant, Uint8Array<ArrayBuffer>> = {
   simd128: simdProbe(0xba, 0x01), // i32x4.dot_i16x8_s
   relaxed: simdProbe(0x92, 0x02), // i16x8.relaxed_dot_i8x16_i7x16_s
-  // A module with nothing but a shared memory of one page.
-  threads: Uint8Array.from(
-    [0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00, 0x05, 0x04, 0x01, 0x03, 0x01, 0x01],
-  ),
 };
 
 /** Whether this engine runs an artifact. */
 export function supports(variant: Variant): boolean {
-  const accepts = (probe: Variant) => WebAssembly.validate(PROBES[probe]);
-  return variant === "threads" ? accepts("relaxed") && accepts("threads") : accepts(variant);
+  return WebAssembly.validate(PROBES[variant]);
 }
 
 /**
- * The artifact to run with `threads` threads.
+ * The artifact to run.
  *
  * @throws {RangeError} This engine cannot run the variant that was asked for, or has no SIMD at all.
  */
-export function chooseVariant(wanted: Variant | "auto", threads: number): Variant {
+export function chooseVariant(wanted: Variant | "auto"): Variant {
   if (wanted !== "auto") {
     if (supports(wanted)) return wanted;
     throw new RangeError(`Cannot run WASM variant ${wanted}: this engine does not support it`);
   }
-  if (threads > 1 && supports("threads")) return "threads";
   if (supports("relaxed")) return "relaxed";
   if (supports("simd128")) return "simd128";
   throw new RangeError("Cannot run the WASM core: this engine has no WebAssembly SIMD");
