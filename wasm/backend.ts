@@ -15,7 +15,15 @@ import { BackendError } from "../core/errors.ts";
 import type { ModelConfig } from "../core/model/config.ts";
 import type { ModelFiles } from "../core/model/tensors.ts";
 import { Kernel, type KvType } from "./kernel.ts";
-import { chooseVariant, compile, instantiate, type Variant } from "./loader.ts";
+import {
+  chooseVariant,
+  compile,
+  instantiate,
+  sharedMemory,
+  startThread,
+  type Variant,
+} from "./loader.ts";
+import { startThreads, type Threads } from "./threads.ts";
 import { outputRows, validateBatch, validateBlock } from "./validate.ts";
 import { loadWeights } from "./weights.ts";
 
@@ -33,7 +41,10 @@ export interface WasmBackendOptions {
   readonly maxOutputRows?: number;
   /** Most likely tokens that statistics list; 64 where left out. */
   readonly topK?: number;
-  /** Most threads to use. This version computes on one, and `describe` says so. */
+  /**
+   * Most threads to use, this one included; 1 where left out. `describe` tells how many there are.
+   * This thread must be allowed to wait, so in browsers it has to be a Worker.
+   */
   readonly threads?: number;
   readonly variant?: Variant | "auto";
   /** Folder of the artifacts, for bundles that moved them; ends with a slash. */
@@ -54,17 +65,24 @@ const DEFAULT_KV_BYTES = 128 * 2 ** 20;
 export async function createWasmBackend(options: WasmBackendOptions): Promise<Backend> {
   const { files, kvType = "q8" } = options;
   checkShape(files.config);
-  const variant = chooseVariant(options.variant ?? "auto");
+  const variant = chooseVariant(options.variant ?? "auto", options.threads ?? 1);
+  const threads = variant === "threads" ? options.threads ?? 1 : 1;
   const folder = options.artifacts ?? new URL("./lib/", import.meta.url);
-  const kernel = new Kernel(await instantiate(await compile(variant, folder)), files.config);
+  const module = await compile(variant, folder);
+  const memory = variant === "threads" ? sharedMemory() : undefined;
+  const exports = await instantiate(module, memory);
+  if (memory !== undefined) startThread(exports);
+  const kernel = new Kernel(exports, files.config);
   const blockBytes = kernel.kvBlockBytes(kvType);
   const limits = limitsOf(options, blockBytes);
   await loadWeights(kernel, files, options.onProgress);
-  if (!kernel.finish({ ...limits, kvType, threads: 1 })) {
+  if (!kernel.finish({ ...limits, kvType, threads })) {
     const message = `Cannot reserve ${limits.kvBlocks} KV blocks: out of WASM memory (4 GiB)`;
     throw new BackendError(message, { fatal: true });
   }
-  return new WasmBackend(files.config, limits, variant, kernel, blockBytes);
+  const backend = new WasmBackend(files.config, limits, variant, threads, kernel, blockBytes);
+  if (memory !== undefined && threads > 1) await backend.startThreads(module, memory);
+  return backend;
 }
 
 /** @throws {RangeError} The kernels' vectors do not fit the model. */
@@ -108,6 +126,7 @@ class WasmBackend implements Backend {
   readonly #blockBytes: number;
   readonly #info: BackendInfo;
   #kernel: Kernel | undefined;
+  #threads: Threads | undefined;
   /** Why `#kernel` is gone. */
   #failure = "the backend was disposed";
   /** Output rows of the latest step. */
@@ -117,6 +136,7 @@ class WasmBackend implements Backend {
     config: ModelConfig,
     limits: BackendLimits,
     variant: Variant,
+    threads: number,
     kernel: Kernel,
     blockBytes: number,
   ) {
@@ -127,7 +147,7 @@ class WasmBackend implements Backend {
     this.#info = {
       kind: "wasm",
       variant,
-      threads: 1,
+      threads,
       weightBytes: kernel.weightBytes,
       kvBytes: limits.kvBlocks * blockBytes,
     };
@@ -137,6 +157,29 @@ class WasmBackend implements Backend {
     return this.#info;
   }
 
+  /** Starts the threads that share the core's memory. */
+  async startThreads(module: WebAssembly.Module, memory: WebAssembly.Memory): Promise<void> {
+    const team = this.#kernel?.team ?? 0;
+    const start = { module, memory, team };
+    this.#threads = await startThreads(this.#info.threads - 1, start, (message) => {
+      this.#fail(`a thread of the WASM core failed: ${message}`);
+    });
+  }
+
+  /** The instance is of no use any more. */
+  #fail(reason: string): void {
+    if (this.#kernel === undefined) return;
+    this.#failure = reason;
+    this.#release();
+  }
+
+  #release(): void {
+    if (this.#threads !== undefined) this.#kernel?.stopTeam(this.#threads.team);
+    this.#threads?.terminate();
+    this.#threads = undefined;
+    this.#kernel = undefined;
+  }
+
   /** Runs `work` on the core; whatever it throws leaves the instance unusable. */
   #run<T>(work: (kernel: Kernel) => T): T {
     const kernel = this.#kernel;
@@ -144,8 +187,7 @@ class WasmBackend implements Backend {
     try {
       return work(kernel);
     } catch (cause) {
-      this.#kernel = undefined;
-      this.#failure = `the WASM core failed: ${cause instanceof Error ? cause.message : cause}`;
+      this.#fail(`the WASM core failed: ${cause instanceof Error ? cause.message : cause}`);
       throw new BackendError(this.#failure, { fatal: true }, { cause });
     }
   }
@@ -230,7 +272,7 @@ class WasmBackend implements Backend {
 
   // deno-lint-ignore require-await -- as above
   async dispose(): Promise<void> {
-    this.#kernel = undefined;
+    this.#release();
     this.#rows = 0;
   }
 }

@@ -4,7 +4,7 @@
  */
 import type { ModelConfig } from "../core/model/config.ts";
 import type { LogitStats, SequenceInput } from "../core/engine/backend.ts";
-import type { KernelExports } from "./loader.ts";
+import type { KernelExports, ThreadExports } from "./loader.ts";
 
 /** How keys and values are stored: integers with scales, or exact floats for reference. */
 export type KvType = "q8" | "f32";
@@ -111,6 +111,16 @@ export class Kernel {
       sizes.topK,
       sizes.threads,
     ) !== 0;
+  }
+
+  /** Pointer to the team that threads serve; only with shared memory. */
+  get team(): number {
+    return (this.#exports as unknown as ThreadExports).core_team(this.#core) >>> 0;
+  }
+
+  /** Sends a team's threads home; also after a trap. */
+  stopTeam(team: number): void {
+    (this.#exports as unknown as ThreadExports).stop_team(team);
   }
 
   forward(batch: readonly SequenceInput[]): void {

@@ -18,7 +18,7 @@ export type BackendName = typeof BACKENDS[number];
 /** How an engine runs. Plain data: it crosses to a Worker as it is. */
 export interface EngineSettings {
   readonly backend?: BackendName;
-  /** Most compute threads. The WASM backend uses one as yet; `EngineInfo.backend` tells. */
+  /** Most compute threads; 1 where left out. `EngineInfo.backend` tells how many there are. */
   readonly threads?: number;
   /** Longest prompt plus completion in tokens; the model's own context length where left out. */
   readonly context?: number;

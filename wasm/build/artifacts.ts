@@ -34,6 +34,25 @@ export const ARTIFACTS: readonly Artifact[] = [
     instructions: ["simd", "relaxed"],
   },
   {
+    ...kernels,
+    name: "kernels_threads",
+    rustFlags: [
+      "-Ctarget-feature=+simd128,+relaxed-simd,+atomics,+bulk-memory,+mutable-globals",
+      // Instances in several threads share one memory; wasm-bindgen wants the four exports.
+      ...[
+        "--shared-memory",
+        "--import-memory",
+        "--max-memory=4294967296",
+        "--export=__wasm_init_tls",
+        "--export=__tls_size",
+        "--export=__tls_align",
+        "--export=__tls_base",
+      ].map((argument) => `-Clink-arg=${argument}`),
+    ],
+    buildStd: true,
+    instructions: ["simd", "relaxed", "atomic"],
+  },
+  {
     name: "tokenizers",
     crate: "tokenizers",
     library: "tokenizers_wasm",

@@ -11,7 +11,7 @@ export const MODEL_OPTIONS = {
   },
   "model-dir": { value: "DIR", help: "folder for models (else ENTROPIC_MODEL_DIR)" },
   backend: { value: "B", help: `${BACKENDS.join(" or ")} (default auto)` },
-  threads: { value: "N", help: "most compute threads (the WASM backend uses one as yet)" },
+  threads: { value: "N", help: "compute threads (default 1)" },
   context: { value: "N", help: "longest prompt plus completion, in tokens (default: the model's)" },
   "kv-blocks": { value: "N", help: "KV cache blocks of 16 tokens, shared by all requests" },
 } as const satisfies Record<string, Option>;

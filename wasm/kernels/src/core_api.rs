@@ -206,6 +206,12 @@ impl Core {
         self.model().weights.bytes()
     }
 
+    /// The team that workers serve; 0 where the core works alone.
+    #[cfg(target_feature = "atomics")]
+    pub fn team(&self) -> *const crate::team::Team {
+        self.model().pool.team()
+    }
+
     fn model(&self) -> &Model<Native> {
         self.model.as_ref().expect("finish was called")
     }

@@ -2,6 +2,8 @@
 //! statistics of the logits. `Core` is the whole interface; it takes and gives numbers only, so that
 //! a host can instantiate the module with its own memory as often as it likes. The host validates.
 
+#![cfg_attr(target_feature = "atomics", feature(stdarch_wasm_atomic_wait))]
+
 mod activations;
 mod attention_f32;
 mod attention_q8;
@@ -26,6 +28,8 @@ mod scratch;
 #[cfg(not(target_feature = "relaxed-simd"))]
 mod simd128;
 mod stats;
+#[cfg(target_feature = "atomics")]
+mod team;
 mod weights;
 
 #[cfg(target_feature = "relaxed-simd")]

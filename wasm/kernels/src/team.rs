@@ -1,0 +1,187 @@
+//! A fixed team of threads over shared memory. The leader publishes a job in ranges and works on it;
+//! whoever is awake helps. The leader waits for the ranges that were taken, never for a thread that
+//! took none: on a busy machine a late thread then costs nothing. Waiting is a brief spin, then a
+//! futex.
+
+use core::arch::wasm32::{memory_atomic_notify, memory_atomic_wait32};
+use core::cell::UnsafeCell;
+use core::ops::Range;
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use wasm_bindgen::prelude::wasm_bindgen;
+
+/// Looks at a flag before sleeping: some ten microseconds, about what lies between two jobs.
+const SPINS: usize = 4000;
+/// Nanoseconds of a sleep, after which the leader looks for failures.
+const SLEEP: i64 = 100_000_000;
+/// Sleeps after which a worker that holds a range counts as dead: ten seconds.
+const PATIENCE: usize = 100;
+/// Ranges a thread takes of a job on average: more even out, fewer cost less.
+const SHARE: usize = 4;
+
+struct Job {
+    work: *const (dyn Fn(Range<usize>) + Sync),
+    units: usize,
+    range: usize,
+}
+
+/// Which ranges of which job are left to take: 32 bits of generation, 16 of the next range, 16 of
+/// how many there are. In one word, so that a late thread cannot take a range of a job that is over.
+#[derive(Clone, Copy)]
+struct Ticket(u64);
+
+impl Ticket {
+    fn new(generation: u32, ranges: usize) -> Ticket {
+        Ticket((generation as u64) << 32 | ranges as u64)
+    }
+
+    fn generation(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    fn next(self) -> Option<usize> {
+        let (next, ranges) = ((self.0 >> 16) as u16, self.0 as u16);
+        (next < ranges).then_some(next as usize)
+    }
+
+    fn after(self) -> Ticket {
+        Ticket(self.0 + (1 << 16))
+    }
+}
+
+pub struct Team {
+    threads: usize,
+    /// Of the job that is published; a change is the sign to start.
+    generation: AtomicU32,
+    /// Valid while ranges of its generation are unfinished.
+    job: UnsafeCell<Option<Job>>,
+    ticket: AtomicU64,
+    /// Ranges that are not done.
+    left: AtomicU32,
+    stopped: AtomicBool,
+    failed: AtomicBool,
+}
+
+unsafe impl Sync for Team {}
+
+impl Team {
+    pub fn new(threads: usize) -> Team {
+        Team {
+            threads,
+            generation: AtomicU32::new(0),
+            job: UnsafeCell::new(None),
+            ticket: AtomicU64::new(0),
+            left: AtomicU32::new(0),
+            stopped: AtomicBool::new(false),
+            failed: AtomicBool::new(false),
+        }
+    }
+
+    /// The leader's part. Traps when a worker has died at work.
+    pub fn run(&self, units: usize, work: &(dyn Fn(Range<usize>) + Sync)) {
+        let range = units.div_ceil(self.threads * SHARE);
+        let ranges = units.div_ceil(range);
+        // The job outlives no call: `run` returns only once every range is done.
+        let work: *const (dyn Fn(Range<usize>) + Sync + 'static) =
+            unsafe { core::mem::transmute(work as *const (dyn Fn(Range<usize>) + Sync)) };
+        unsafe { *self.job.get() = Some(Job { work, units, range }) };
+        self.left.store(ranges as u32, Relaxed);
+        let generation = self.generation.load(Relaxed).wrapping_add(1);
+        self.ticket.store(Ticket::new(generation, ranges).0, Release);
+        self.signal();
+        self.take_ranges(generation);
+        self.wait_for_ranges();
+    }
+
+    fn signal(&self) {
+        self.generation.fetch_add(1, Release);
+        unsafe { memory_atomic_notify(self.generation.as_ptr().cast(), u32::MAX) };
+    }
+
+    fn take_ranges(&self, generation: u32) {
+        while let Some(index) = self.take(generation) {
+            // Taken, so not done, so the job is still this one.
+            let job = unsafe { (*self.job.get()).as_ref().expect("a job was published") };
+            let start = index * job.range;
+            unsafe { (*job.work)(start..(start + job.range).min(job.units)) };
+            if self.left.fetch_sub(1, AcqRel) == 1 {
+                unsafe { memory_atomic_notify(self.left.as_ptr().cast(), 1) };
+            }
+        }
+    }
+
+    fn take(&self, generation: u32) -> Option<usize> {
+        let mut ticket = Ticket(self.ticket.load(Acquire));
+        while ticket.generation() == generation {
+            let index = ticket.next()?;
+            let after = ticket.after();
+            match self.ticket.compare_exchange_weak(ticket.0, after.0, AcqRel, Acquire) {
+                Ok(_) => return Some(index),
+                Err(now) => ticket = Ticket(now),
+            }
+        }
+        None
+    }
+
+    fn wait_for_ranges(&self) {
+        if (0..SPINS).any(|_| self.left.load(Acquire) == 0) {
+            return;
+        }
+        for _ in 0..PATIENCE {
+            let left = self.left.load(Acquire);
+            if left == 0 {
+                return;
+            }
+            assert!(!self.failed.load(Acquire), "a worker failed");
+            unsafe { memory_atomic_wait32(self.left.as_ptr().cast(), left as i32, SLEEP) };
+        }
+        panic!("a worker does not answer");
+    }
+
+    /// A worker's life, until the team is stopped.
+    fn serve(&self) {
+        let mut seen = 0;
+        while !self.stopped.load(Acquire) {
+            let changed = || self.generation.load(Acquire) != seen;
+            if !(0..SPINS).any(|_| changed()) {
+                let at = self.generation.as_ptr().cast();
+                unsafe { memory_atomic_wait32(at, seen as i32, -1) };
+            }
+            seen = self.generation.load(Acquire);
+            self.take_ranges(seen);
+        }
+    }
+}
+
+/// Lends the calling thread to a team until the team is stopped.
+///
+/// # Safety
+/// `team` is of `Core::team`, in the same memory.
+#[wasm_bindgen]
+pub unsafe fn serve_team(team: *const Team) {
+    unsafe { (*team).serve() };
+}
+
+/// Tells the leader that a worker trapped.
+///
+/// # Safety
+/// As for `serve_team`.
+#[wasm_bindgen]
+pub unsafe fn fail_team(team: *const Team) {
+    unsafe {
+        (*team).failed.store(true, Release);
+        memory_atomic_notify((*team).left.as_ptr().cast(), 1);
+    }
+}
+
+/// Sends the workers home.
+///
+/// # Safety
+/// As for `serve_team`.
+#[wasm_bindgen]
+pub unsafe fn stop_team(team: *const Team) {
+    unsafe {
+        (*team).stopped.store(true, Release);
+        (*team).signal();
+    }
+}

@@ -1,0 +1,97 @@
+import { assert, assertEquals, assertRejects } from "@std/assert";
+import { DENSE } from "../core/engine/backend.ts";
+import { BackendError } from "../core/errors.ts";
+import { openModel } from "../core/model/gguf/open_model.ts";
+import { MemorySource } from "../core/model/memory_source.ts";
+import type { ModelFiles } from "../core/model/tensors.ts";
+import { tinyModel } from "../tests/support/tiny_model.ts";
+import { createWasmBackend } from "./backend.ts";
+import { supports } from "./loader.ts";
+
+const ignore = !supports("threads");
+
+async function tinyFiles(): Promise<ModelFiles> {
+  const bytes = tinyModel({ type: "Q4_1" });
+  return (await openModel([new MemorySource("tiny.gguf", bytes)])).files;
+}
+
+/** Sequences of different lengths, with an output row for every token. */
+const BATCH = [30, 1, 17].map((length, sequence) => ({
+  tokens: Array.from({ length }, (_, i) => (i * i * 13 + sequence) % 200),
+  position: 0,
+  blockTable: [2 * sequence, 2 * sequence + 1],
+  attention: DENSE,
+  output: "all" as const,
+}));
+
+Deno.test("WasmBackend gives the same bits with any number of threads", { ignore }, async () => {
+  const files = await tinyFiles();
+  const single = await createWasmBackend({ files, kvBlocks: 8, variant: "relaxed" });
+  const expected = await single.forward(BATCH);
+  for (const threads of [1, 2, 3]) {
+    const backend = await createWasmBackend({ files, kvBlocks: 8, variant: "threads", threads });
+    assertEquals(backend.describe().threads, threads);
+    for (let repeat = 0; repeat < 20; repeat++) {
+      assertEquals(await backend.forward(BATCH), expected, `${threads} threads`);
+    }
+    assertEquals(await backend.logits(40), await single.logits(40));
+    await backend.dispose();
+  }
+  await single.dispose();
+});
+
+Deno.test("createWasmBackend takes the threads that it is allowed", { ignore }, async () => {
+  const files = await tinyFiles();
+  for (const [threads, variant] of [[1, "relaxed"], [2, "threads"]] as const) {
+    const backend = await createWasmBackend({ files, kvBlocks: 8, threads });
+    assertEquals(backend.describe().variant, variant);
+    assertEquals(backend.describe().threads, threads);
+    await backend.dispose();
+  }
+});
+
+Deno.test("WasmBackend fails, and does not freeze, when a thread traps", { ignore }, async () => {
+  const files = await tinyFiles();
+  // Rust trusts the configuration: an end token outside the vocabulary is out of bounds, in
+  // whichever thread computes the statistics of a row.
+  const config = { ...files.config, endTokens: [1e6] };
+  const backend = await createWasmBackend({
+    files: { ...files, config },
+    kvBlocks: 8,
+    variant: "threads",
+    threads: 3,
+  });
+  for (let call = 0; call < 2; call++) {
+    const error = await assertRejects(() => backend.forward(BATCH), BackendError);
+    assert(error.fatal);
+  }
+  await backend.dispose();
+});
+
+Deno.test("createWasmBackend runs threads from within a Worker", { ignore }, async () => {
+  const source = `
+    import { createWasmBackend } from ${JSON.stringify(import.meta.resolve("./backend.ts"))};
+    import { openModel } from ${
+    JSON.stringify(import.meta.resolve("../core/model/gguf/open_model.ts"))
+  };
+    import { MemorySource } from ${
+    JSON.stringify(import.meta.resolve("../core/model/memory_source.ts"))
+  };
+    onmessage = async ({ data: { bytes, batch } }) => {
+      const { files } = await openModel([new MemorySource("tiny.gguf", bytes)]);
+      const backend = await createWasmBackend({ files, kvBlocks: 8, threads: 2 });
+      const { rows } = await backend.forward(batch);
+      await backend.dispose();
+      postMessage(rows.length);
+    };`;
+  const worker = new Worker(`data:text/javascript,${encodeURIComponent(source)}`, {
+    type: "module",
+  });
+  const rows = await new Promise((resolve, reject) => {
+    worker.onmessage = ({ data }) => resolve(data);
+    worker.onerror = (event) => reject(new Error(event.message));
+    worker.postMessage({ bytes: tinyModel({ type: "Q4_1" }), batch: BATCH });
+  });
+  assertEquals(rows, 48);
+  worker.terminate();
+});
