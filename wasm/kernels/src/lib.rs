@@ -13,6 +13,7 @@ mod cache;
 mod core_api;
 mod formats;
 mod isa;
+mod kernel;
 mod math;
 mod matmul;
 mod matrix;

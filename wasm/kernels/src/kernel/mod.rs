@@ -1,0 +1,92 @@
+//! One kernel for each packing of weights, and what they share: a tile of tokens against a band of
+//! rows. `matmul` says in which order they sum.
+
+mod byte;
+mod float;
+mod nibble;
+mod wide;
+
+pub use byte::Byte;
+pub use float::Float;
+pub use nibble::Nibble;
+pub use wide::Wide;
+
+use crate::formats::Format;
+use crate::isa::Isa;
+use crate::matrix::QUADS;
+use core::arch::wasm32::*;
+
+/// Sums of four rows each, for each quad and token.
+pub type Sums<const T: usize> = [[v128; T]; QUADS];
+
+pub trait Kernel {
+    /// The sums of a band, which starts at `w`, for the `T` tokens of a tile.
+    unsafe fn sums<I: Isa, const T: usize>(w: *const u8, a: Tile) -> Sums<T>;
+}
+
+/// A tile of activations, packed and as floats.
+#[derive(Clone, Copy)]
+pub struct Tile {
+    pub packed: *const u8,
+    pub floats: *const f32,
+    pub columns: usize,
+    /// Of the weights.
+    pub format: Format,
+}
+
+/// Repeats a block for each index below a constant bound of at most 4, as straight code: what the
+/// compiler leaves as a loop keeps its sums in memory.
+macro_rules! unroll {
+    ($index:ident < $bound:expr, $body:block) => {
+        unroll!(@ $index $bound, $body, 0 1 2 3)
+    };
+    (@ $index:ident $bound:expr, $body:block, $($value:literal)*) => {
+        { $(if $value < $bound {
+            let $index: usize = $value;
+            $body
+        })* }
+    };
+}
+pub(crate) use unroll;
+
+/// `sum + (dot * scale) * activation scale + min * activation sum`, in this order.
+#[inline(always)]
+pub fn accumulate(sum: v128, dot: v128, scale: v128, a_scale: v128) -> v128 {
+    f32x4_add(sum, f32x4_mul(f32x4_mul(f32x4_convert_i32x4(dot), scale), a_scale))
+}
+
+/// A constant that the compiler does not see through. Engines materialise a vector constant anew at
+/// each use, with three instructions; a local stays in its register.
+#[inline(always)]
+pub fn opaque(constant: v128) -> v128 {
+    unsafe { core::ptr::read_volatile(&constant) }
+}
+
+/// Lane `L` in all lanes.
+#[inline(always)]
+pub fn lane<const L: usize>(v: v128) -> v128 {
+    i32x4_shuffle::<L, L, L, L>(v, v)
+}
+
+/// The low and the high nibbles of 16 bytes.
+#[inline(always)]
+pub fn nibbles(q: v128, mask: v128) -> (v128, v128) {
+    (v128_and(q, mask), v128_and(u16x8_shr(q, 4), mask))
+}
+
+#[inline(always)]
+pub unsafe fn vector(at: *const u8) -> v128 {
+    unsafe { v128_load(at.cast()) }
+}
+
+/// A token's 16 columns of a half block, unpacked.
+#[inline(always)]
+pub unsafe fn splats<I: Isa>(block: *const u8, half: usize) -> [I::Splat; 4] {
+    I::splats(unsafe { I::load_pack(block.add(16 * half * I::VALUE_BYTES)) })
+}
+
+/// A token's scale, sum and offset of a block.
+#[inline(always)]
+pub unsafe fn tail<I: Isa>(block: *const u8) -> v128 {
+    unsafe { vector(block.add(32 * I::VALUE_BYTES)) }
+}
