@@ -208,20 +208,29 @@ class WasmBackend implements Backend {
   }
 
   #attentionStats(sequence: SequenceInput): AttentionStats {
-    const { layers, kvHeads } = this.config;
-    const reads = (count: number) => { // of the last `count` tokens, in one layer and KV head
-      let blocks = 0;
+    const { layers, kvHeads, heads, headSize } = this.config;
+    let blocks = 0; // of the last `count` tokens, in one layer and KV head
+    let positions = 0;
+    const add = (count: number, times: number) => {
       const end = sequence.position + sequence.tokens.length;
       for (let tokens = end - count + 1; tokens <= end; tokens++) {
-        blocks += Math.ceil(tokens / BLOCK_SIZE);
+        blocks += times * Math.ceil(tokens / BLOCK_SIZE);
+        positions += times * tokens;
       }
-      return blocks;
     };
-    // The last layer attends for output rows only.
-    const perHead = (layers - 1) * reads(sequence.tokens.length) + reads(outputRows(sequence));
-    const blocks = kvHeads * perHead;
-    const bytesRead = blocks * this.#blockBytes / (layers * kvHeads);
-    return { blocksRead: blocks, blocksTotal: blocks, bytesRead, massDropped: 0 };
+    add(sequence.tokens.length, layers - 1);
+    add(outputRows(sequence), 1); // the last layer attends for output rows only
+    const bytes = blocks * this.#blockBytes / layers;
+    const macs = 2 * heads * headSize * positions;
+    return {
+      blocksRead: blocks * kvHeads,
+      blocksTotal: blocks * kvHeads,
+      bytesRead: bytes,
+      bytesTotal: bytes,
+      macs,
+      macsTotal: macs,
+      massDropped: 0,
+    };
   }
 
   // deno-lint-ignore require-await -- as above

@@ -8,14 +8,25 @@ import type { ModelConfig } from "../model/config.ts";
 /** Tokens in a KV block. */
 export const BLOCK_SIZE = 16;
 
-/** Which of the KV blocks before a token its attention reads. */
+/**
+ * Which of the KV blocks before a token its attention reads, in each layer and KV head apart. Pruned
+ * plans need a `KeySketch`. The first, the current and the block before it are always read, and at
+ * least `minBlocks` in all; a sequence with no more blocks than that attends densely, bit for bit.
+ */
 export type AttentionPlan =
   | { readonly kind: "dense" }
   | {
+    /** The smallest set of blocks that holds this much of the attention (arXiv 2502.02770). */
     readonly kind: "mass";
-    /** Attention mass to cover per KV head, in (0, 1]. */
+    /** Share of the attention, in (0, 1]. */
     readonly mass: number;
-    /** Blocks that are read whatever their mass. */
+    readonly minBlocks: number;
+  }
+  | {
+    /** Every block that holds at least this much of the attention (arXiv 2603.03310). */
+    readonly kind: "threshold";
+    /** Share of the attention, in [0, 1]. */
+    readonly threshold: number;
     readonly minBlocks: number;
   };
 
@@ -51,15 +62,35 @@ export interface LogitStats {
   readonly topLogits: Float32Array;
 }
 
-/** What the attention of one sequence cost in a step, summed over layers and KV heads. */
+/**
+ * What the attention of one sequence cost in a step, summed over new tokens, layers and KV heads.
+ * Blocks that no token had to attend to are in none of the figures.
+ */
 export interface AttentionStats {
   readonly blocksRead: number;
   /** Blocks that dense attention would have read. */
   readonly blocksTotal: number;
+  /** Bytes of keys, values and sketches. */
   readonly bytesRead: number;
-  /** Mean attention mass that was left out, where it is known. */
-  readonly massDropped?: number;
+  /** Bytes that dense attention would have read. */
+  readonly bytesTotal: number;
+  /** Multiply-adds of scan, QK and PV, over all query heads. */
+  readonly macs: number;
+  /** Multiply-adds that dense attention would have taken. */
+  readonly macsTotal: number;
+  /** Mean share of the attention that was left out, by the scan's estimate; 0 where dense. */
+  readonly massDropped: number;
 }
+
+export const NO_ATTENTION: AttentionStats = {
+  blocksRead: 0,
+  blocksTotal: 0,
+  bytesRead: 0,
+  bytesTotal: 0,
+  macs: 0,
+  macsTotal: 0,
+  massDropped: 0,
+};
 
 export interface ForwardResult {
   /** One entry an output row: sequences in batch order, rows in token order. */
@@ -81,6 +112,53 @@ export interface BackendLimits {
   readonly topK: number;
 }
 
+/**
+ * Second moments of what attention multiplies, after the rotary embedding, over the tokens of some
+ * text. Of each layer and KV head; queries over all heads of its group.
+ */
+export interface KeyMoments {
+  /** Tokens that were gathered. */
+  readonly tokens: number;
+  /** Mean of k, shape [layers][kvHeads][headSize]. */
+  readonly keyMean: Float32Array;
+  /** Mean of k k^T, shape [layers][kvHeads][headSize][headSize]. */
+  readonly keys: Float32Array;
+  /** Mean of q q^T, of the same shape. */
+  readonly queries: Float32Array;
+}
+
+/**
+ * Keys of lower rank, in 4 bits, that a backend scans to estimate the attention's mass: the code of a
+ * rotated key k is `round(keyMap k - keyOffset)`, clipped to -7 ..= 7, and the score of a rotated query
+ * q with it, but for a constant that the softmax does not see, `(queryMap q) . code`.
+ */
+export interface KeySketch {
+  /** Dimensions of a code, a multiple of 8. */
+  readonly dimensions: number;
+  /** Shape [layers][kvHeads][dimensions][headSize]. */
+  readonly keyMap: Float32Array;
+  /** Shape [layers][kvHeads][dimensions]. */
+  readonly keyOffset: Float32Array;
+  /** Shape of `keyMap`; 1/sqrt(headSize) is in it. */
+  readonly queryMap: Float32Array;
+}
+
+/** What a backend has that can prune its attention. */
+export interface Pruning {
+  /**
+   * Starts gathering moments over all tokens that later steps run, afresh; or ends it.
+   *
+   * @returns At the end, what was gathered.
+   */
+  gather(on: boolean): Promise<KeyMoments | undefined>;
+  /**
+   * Sets the sketch, or takes it away. All KV content is void afterwards.
+   *
+   * @throws {RangeError} Its shapes do not fit the model.
+   */
+  useSketch(sketch: KeySketch | undefined): Promise<void>;
+}
+
 /** For logs and `/health`. */
 export interface BackendInfo {
   /** `wasm`, `webgpu`, `scripted`. */
@@ -90,13 +168,17 @@ export interface BackendInfo {
   readonly threads: number;
   /** Bytes of weights as they lie in the backend's memory. */
   readonly weightBytes: number;
-  /** Bytes of the KV cache. */
+  /** Bytes of the KV cache, sketches included. */
   readonly kvBytes: number;
+  /** Whether a `KeySketch` is set, so that pruned plans can run. */
+  readonly prunes?: boolean;
 }
 
 export interface Backend {
   readonly config: ModelConfig;
   readonly limits: BackendLimits;
+  /** Missing where attention is always dense. */
+  readonly pruning?: Pruning;
   describe(): BackendInfo;
 
   /**
@@ -105,7 +187,8 @@ export interface Backend {
    * result for a sequence does not depend on the rest of the batch, bit for bit.
    *
    * @throws {RangeError} A batch beyond `limits`, a token id outside the vocabulary, a block table
-   * that is too short or names a block that does not exist. Nothing was computed.
+   * that is too short or names a block that does not exist, a pruned plan without a sketch. Nothing
+   * was computed.
    * @throws {BackendError} The machine failed; `fatal` says whether it has to be rebuilt.
    */
   forward(batch: readonly SequenceInput[], signal?: AbortSignal): Promise<ForwardResult>;

@@ -3,6 +3,7 @@
  * this thread; `RemoteEngine` speaks to one in a Worker.
  */
 import type { Cost } from "../entropic/cost.ts";
+import type { AttentionControl } from "../entropic/pruning.ts";
 import type { TemperatureControl, TemperatureLaw } from "../entropic/temperature.ts";
 import type { ModelConfig } from "../model/config.ts";
 import type { BackendInfo, BackendLimits } from "./backend.ts";
@@ -48,6 +49,10 @@ export interface SequenceRequest {
   readonly ignoreEos?: boolean;
   /** Higher runs earlier under policies that look at it; 0 where left out. */
   readonly priority?: number;
+  /** How generated tokens attend to what was before; the engine's default where left out. */
+  readonly attention?: AttentionControl;
+  /** Milliseconds from arrival to the last token that the caller hopes for. */
+  readonly latencyTarget?: number;
   /** How many of the most likely tokens each event lists; 0 where left out. */
   readonly topLogprobs?: number;
   /**
@@ -116,6 +121,23 @@ export interface TemperatureReport {
   readonly meanGain: number;
 }
 
+/** What a sequence's attention read, over its generated tokens. */
+export interface AttentionReport {
+  readonly policy: AttentionControl["policy"];
+  /** Steps that were pruned, and steps in all. */
+  readonly prunedSteps: number;
+  readonly steps: number;
+  /** As in `AttentionStats`, summed over the steps. */
+  readonly blocksRead: number;
+  readonly blocksTotal: number;
+  readonly bytesRead: number;
+  readonly bytesTotal: number;
+  readonly macs: number;
+  readonly macsTotal: number;
+  /** Mean share of the attention left out in pruned steps, by the scan's estimate. */
+  readonly massDropped: number;
+}
+
 /** The last event of every stream that did not fail. */
 export interface EndEvent {
   readonly type: "end";
@@ -130,6 +152,8 @@ export interface EndEvent {
   readonly cost: Cost;
   /** Missing where its temperature was not controlled. */
   readonly temperature?: TemperatureReport;
+  /** Missing where attention was dense by choice. */
+  readonly attention?: AttentionReport;
 }
 
 export type SequenceEvent = PromptEvent | TokenEvent | EndEvent;

@@ -77,11 +77,19 @@ export class ScriptedBackend implements Backend {
     for (const input of batch) this.#run(input);
     return {
       rows: this.#rows.map((logits) => this.#stats(logits)),
-      attention: batch.map(({ blockTable, tokens }) => ({
-        blocksRead: blockTable.length * tokens.length,
-        blocksTotal: blockTable.length * tokens.length,
-        bytesRead: blockTable.length * tokens.length * SCRIPTED_BLOCK_BYTES,
-      })),
+      attention: batch.map(({ blockTable, tokens }) => {
+        const blocks = blockTable.length * tokens.length;
+        const bytes = blocks * SCRIPTED_BLOCK_BYTES, macs = blocks * BLOCK_SIZE;
+        return {
+          blocksRead: blocks,
+          blocksTotal: blocks,
+          bytesRead: bytes,
+          bytesTotal: bytes,
+          macs,
+          macsTotal: macs,
+          massDropped: 0,
+        };
+      }),
     };
   }
 

@@ -2,13 +2,14 @@
  * A backend that plays recorded generations on a virtual clock: each forward takes the time that a
  * model of the machine says, and answers what the recording saw. Under it runs the real engine.
  */
-import type {
-  Backend,
-  BackendInfo,
-  BackendLimits,
-  ForwardResult,
-  LogitStats,
-  SequenceInput,
+import {
+  type Backend,
+  type BackendInfo,
+  type BackendLimits,
+  type ForwardResult,
+  type LogitStats,
+  NO_ATTENTION,
+  type SequenceInput,
 } from "../../../core/engine/backend.ts";
 import type { ModelConfig } from "../../../core/model/config.ts";
 import type { VirtualClock } from "./drive.ts";
@@ -78,9 +79,8 @@ export class TraceBackend implements Backend {
       this.#clock.now += tokens.length === 1 ? decode : tokens.length * prefill;
     }
     const rows = batch.flatMap((input) => this.#row(input));
-    const none = { blocksRead: 0, blocksTotal: 0, bytesRead: 0 };
     this.#onStep();
-    return Promise.resolve({ rows, attention: batch.map(() => none) });
+    return Promise.resolve({ rows, attention: batch.map(() => NO_ATTENTION) });
   }
 
   #row({ tokens, position, blockTable, output }: SequenceInput): LogitStats[] {
