@@ -46,7 +46,7 @@ export const AREAS: readonly Area[] = [
   {
     path: "core/host/",
     may: ["core/", "wasm/", "mod.ts"],
-    packages: ["node:", "@hono/node-server", "@zip.js/zip.js", "hono"],
+    packages: ["node:", "@hono/node-server", "@zip.js/zip.js", "hono", "ml-matrix"],
   },
   { path: "core/host/build.ts", may: [], packages: ["node:", "esbuild"] },
   { path: "wasm/", may: ["core/model/", ...CONTRACTS], packages: ["node:"] },
