@@ -27,7 +27,7 @@ export interface AttentionControl {
 /** The share of the attention to read by context length: the last entry counts that is not beyond it. */
 export type MassByLength = readonly {
   /** Context in tokens from which on it counts; ascending. */
-  readonly from: number;
+  readonly length: number;
   readonly mass: number;
 }[];
 
@@ -82,7 +82,7 @@ export interface Attending {
 
 /** The mass that a table has for a context; `DEFAULT_MASS` where it has none. */
 export function massFor(table: MassByLength, context: number): number {
-  return (table.findLast(({ from }) => from <= context) ?? table[0])?.mass ?? DEFAULT_MASS;
+  return (table.findLast(({ length }) => length <= context) ?? table[0])?.mass ?? DEFAULT_MASS;
 }
 
 /** Index in `LENGTHS` of the lengths that a context belongs to. */
