@@ -1,0 +1,125 @@
+import { assert, assertAlmostEquals, assertEquals, assertGreater, assertLess } from "@std/assert";
+import fc from "fast-check";
+import { DEFAULT_MASS, LENGTHS } from "./pruning.ts";
+import {
+  hasFailed,
+  heldAt,
+  observeDivergence,
+  type Safeguards,
+  startSafeguards,
+} from "./safeguards.ts";
+
+const BOUND = 0.02;
+const START = startSafeguards([{ length: 1024, mass: 0.9 }, { length: 4096, mass: 0.95 }], BOUND);
+
+/** Uniform numbers in [0, 1), the same each time. */
+function* uniforms(seed: number): Generator<number, never> {
+  for (let state = seed >>> 0;;) {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    yield state / 2 ** 32;
+  }
+}
+
+/** A loop of `steps` measurements at 2000 tokens whose mean follows the mass that is held. */
+function loop(state: Safeguards, steps: number, meanAt: (mass: number) => number) {
+  const uniform = uniforms(5);
+  let sum = 0, least = 1;
+  for (let step = 0; step < steps; step++) {
+    const { mass } = heldAt(state, 2000);
+    // Log-normal with sigma 1.5: as uneven as real divergences.
+    const normal = Math.sqrt(-2 * Math.log(1 - uniform.next().value)) *
+      Math.cos(2 * Math.PI * uniform.next().value);
+    const nats = meanAt(mass) * Math.exp(1.5 * normal - 1.125);
+    state = observeDivergence(state, "mass", 2000, nats, true);
+    sum += nats;
+    least = Math.min(least, heldAt(state, 2000).mass);
+  }
+  return { state, mean: sum / steps, least };
+}
+
+Deno.test("safeguards start from the table, and from the default without one", () => {
+  assertEquals([1500, 3000, 5000, 9000].map((length) => heldAt(START, length).mass), [
+    0.9,
+    0.9,
+    0.95,
+    0.95,
+  ]);
+  assertAlmostEquals(heldAt(startSafeguards([]), 2000).mass, DEFAULT_MASS, 1e-12);
+});
+
+Deno.test("a divergence beyond the window's budget halves what is left out, at once", () => {
+  const after = observeDivergence(START, "mass", 2000, 1, true);
+  assertAlmostEquals(heldAt(after, 1500).mass, 0.95, 1e-12);
+  assertEquals(heldAt(after, 3000).mass, 0.9, "other lengths keep their setting");
+  assertEquals(heldAt(after, 1500).threshold, heldAt(START, 1500).threshold);
+});
+
+Deno.test("a quiet window lowers the mass a little, a middling one leaves it", () => {
+  const window = (nats: number) =>
+    Array.from({ length: 32 }).reduce<Safeguards>(
+      (state) => observeDivergence(state, "mass", 2000, nats, true),
+      START,
+    );
+  assertAlmostEquals(heldAt(window(0.001), 2000).mass, 1 - 0.1 * 1.05, 1e-12);
+  assertEquals(heldAt(window(0.01), 2000).mass, 0.9);
+});
+
+Deno.test("the controller holds the mean divergence under the bound", () => {
+  for (const scale of [0.3, 1, 3, 20]) {
+    const meanAt = (mass: number) => scale * (1 - mass) ** 2;
+    const { state } = loop(START, 3000, meanAt);
+    const { mean, state: later } = loop(state, 3000, meanAt);
+    assertLess(mean, BOUND, `scale ${scale}`);
+    assert(!hasFailed(later, "mass"));
+  }
+});
+
+Deno.test("the controller uses the bound that it is given: less divergence, less mass", () => {
+  const careful = loop(START, 6000, (mass) => 20 * (1 - mass) ** 2).state;
+  const bold = loop(START, 6000, (mass) => 0.2 * (1 - mass) ** 2).state;
+  assertLess(heldAt(bold, 2000).mass, 0.9);
+  assertGreater(heldAt(careful, 2000).mass, heldAt(bold, 2000).mass);
+});
+
+Deno.test("a policy fails when its most careful setting breaks the bound, and only then", () => {
+  let state = START, steps = 0;
+  while (!hasFailed(state, "mass")) {
+    assert(steps < 10);
+    assert(heldAt(state, 2000).mass < 0.99 || steps > 3);
+    state = observeDivergence(state, "mass", 2000, 1, true);
+    steps++;
+  }
+  // .1, .05, .025, .0125, .01, and once more there.
+  assertEquals(steps, 5);
+  assert(!hasFailed(state, "paper"));
+});
+
+Deno.test("divergences of budgets that a request fixed are counted, and steer nothing", () => {
+  const after = observeDivergence(START, "mass", 2000, Infinity, false);
+  assertEquals(after.knobs, START.knobs);
+  assertEquals(after.measured.mass[0], { count: 1, nats: 20 });
+});
+
+Deno.test("no measurements take a setting out of its range", () => {
+  const measurements = fc.array(
+    fc.record({
+      policy: fc.constantFrom("mass" as const, "paper" as const),
+      context: fc.integer({ min: 1, max: 20_000 }),
+      nats: fc.oneof(fc.double({ min: 0, max: 0.1, noNaN: true }), fc.constantFrom(0, 1, Infinity)),
+    }),
+    { maxLength: 2000, size: "max" },
+  );
+  fc.assert(
+    fc.property(measurements, (all) => {
+      const end = all.reduce(
+        (state, { policy, context, nats }) => observeDivergence(state, policy, context, nats, true),
+        START,
+      );
+      for (const context of LENGTHS) {
+        const { mass, threshold } = heldAt(end, context);
+        assert(mass >= 0.5 && mass <= 0.99 && threshold >= 1e-5 && threshold <= 0.1);
+      }
+    }),
+    { numRuns: 30 },
+  );
+});
