@@ -67,7 +67,16 @@ export async function openEngine(
   return new LocalEngine(backend, { ...options, recover: reopen });
 }
 
-function createBackend(files: ModelFiles, settings: EngineSettings): Promise<Backend> {
+/**
+ * The backend that an engine of these settings runs on.
+ *
+ * @throws {ModelError} The model cannot be used.
+ * @throws {RangeError} A setting is out of range.
+ */
+export function createBackend(
+  files: ModelFiles,
+  settings: EngineSettings = {},
+): Promise<Backend> {
   const { backend = "auto", threads, context, kvBlocks } = settings;
   if (!BACKENDS.includes(backend)) {
     throw new RangeError(`Cannot use backend "${backend}": it takes ${BACKENDS.join(", ")}`);
