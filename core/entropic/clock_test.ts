@@ -11,7 +11,7 @@ Deno.test("advance counts only what entropy falls", () => {
 });
 
 Deno.test("advance starts to count at the second distribution", () => {
-  assertEquals(advance(CLOCK_START, 5), { tau: 0, entropy: 5, pace: undefined });
+  assertEquals(advance(CLOCK_START, 5), { ...CLOCK_START, entropy: 5 });
 });
 
 Deno.test("the pace averages the latest drops", () => {
@@ -40,5 +40,14 @@ Deno.test("tau is half the total variation of H plus half its net drop", () => {
     }
     const drop = (steps[0] as number) - (steps.at(-1) as number);
     assertAlmostEquals(steps.reduce(advance, CLOCK_START).tau, (variation + drop) / 2, 1e-9);
+  }));
+});
+
+Deno.test("with a floor, tau is that of the entropies raised to it", () => {
+  fc.assert(fc.property(entropies, fc.double({ min: 0, max: 5, noNaN: true }), (steps, floor) => {
+    const floored = steps.reduce(advance, { ...CLOCK_START, floor });
+    const raised = steps.map((entropy) => Math.max(floor, entropy)).reduce(advance, CLOCK_START);
+    assertAlmostEquals(floored.tau, raised.tau, 1e-9);
+    assertEquals(floored.entropy, steps.at(-1));
   }));
 });

@@ -34,15 +34,16 @@ export interface StepWork {
   readonly position: number;
   /** Output rows. */
   readonly rows: number;
-  /** Share of the KV blocks before its tokens that attention read. */
-  readonly attended: number;
+  /** Multiply-adds of its attention, the scan of a sketch included; where left out, of a dense one. */
+  readonly attentionMacs?: number;
   readonly kvBytes: number;
 }
 
 /**
  * Operations of a sequence's part of a step: 2 for each weight of a token's matrices (query, key,
- * value, output, and the three of the gated feed-forward), 4 for each head dimension of each position
- * that is attended to (QK and PV), and 2 for each weight of the output layer for each row.
+ * value, output, and the three of the gated feed-forward), 2 for each multiply-add of attention, of
+ * which dense attention has 2 for each head dimension of each position (QK and PV), and 2 for each
+ * weight of the output layer for each row.
  */
 export function flopsOf(shape: TransformerShape, work: StepWork): number {
   const { layers, hiddenSize, feedForwardSize, heads, kvHeads, headSize, vocabularySize } = shape;
@@ -50,8 +51,8 @@ export function flopsOf(shape: TransformerShape, work: StepWork): number {
   const weights = attentionWeights + 3 * hiddenSize * feedForwardSize;
   // Token i sees position + i + 1 positions.
   const positions = work.tokens * work.position + work.tokens * (work.tokens + 1) / 2;
-  const attention = 4 * heads * headSize * positions * work.attended;
-  return layers * (2 * weights * work.tokens + attention) +
+  const { attentionMacs = 2 * layers * heads * headSize * positions } = work;
+  return 2 * layers * weights * work.tokens + 2 * attentionMacs +
     2 * hiddenSize * vocabularySize * work.rows;
 }
 

@@ -16,7 +16,6 @@ const decode = (position: number): StepWork => ({
   tokens: 1,
   position,
   rows: 1,
-  attended: 1,
   kvBytes: 0,
 });
 
@@ -26,15 +25,16 @@ Deno.test("flopsOf a first token is twice the weights that it passes, and one po
 });
 
 Deno.test("flopsOf a prompt is that of its tokens one by one, less the rows nobody asked for", () => {
-  const whole = flopsOf(SMOLLM2, { tokens: 7, position: 5, rows: 1, attended: 1, kvBytes: 0 });
+  const whole = flopsOf(SMOLLM2, { tokens: 7, position: 5, rows: 1, kvBytes: 0 });
   const single = [5, 6, 7, 8, 9, 10, 11].map((position) => flopsOf(SMOLLM2, decode(position)));
   assertEquals(whole, single.reduce((x, y) => x + y) - 6 * 2 * 576 * 49152);
 });
 
-Deno.test("flopsOf counts attention by the share of blocks that was read", () => {
-  const dense = flopsOf(SMOLLM2, decode(1000)), none = flopsOf(SMOLLM2, decode(-1));
-  const half = flopsOf(SMOLLM2, { ...decode(1000), attended: 0.5 });
-  assertAlmostEquals(half, (dense + none) / 2, 1);
+Deno.test("flopsOf takes the multiply-adds of attention that the backend counted", () => {
+  const dense = flopsOf(SMOLLM2, decode(1000));
+  const macs = 2 * 30 * 9 * 64 * 1001;
+  assertEquals(flopsOf(SMOLLM2, { ...decode(1000), attentionMacs: macs }), dense);
+  assertEquals(flopsOf(SMOLLM2, { ...decode(1000), attentionMacs: macs / 2 }), dense - macs);
 });
 
 Deno.test("shareCost gives out exactly what a step cost, alike to equals", () => {
@@ -42,7 +42,7 @@ Deno.test("shareCost gives out exactly what a step cost, alike to equals", () =>
     tokens: fc.integer({ min: 1, max: 64 }),
     position: fc.nat(4000),
     rows: fc.integer({ min: 0, max: 1 }),
-    attended: fc.double({ min: 0, max: 1, noNaN: true }),
+    attentionMacs: fc.nat(1e9),
     kvBytes: fc.nat(1e6),
   });
   const steps = fc.array(work, { minLength: 1, maxLength: 20 });
