@@ -82,7 +82,7 @@ function summarize(law: string, target: number | null, samples: readonly Sample[
 }
 
 /** Distinct n-grams over all of them. */
-function distinct(tokens: readonly number[], n: number): number {
+export function distinct(tokens: readonly number[], n: number): number {
   const grams = tokens.slice(n - 1).map((_, i) => tokens.slice(i, i + n).join());
   return new Set(grams).size / grams.length;
 }
