@@ -1,4 +1,5 @@
 /** What a request must satisfy to be queued at all. */
+import { ATTENTION_POLICIES } from "../entropic/pruning.ts";
 import { TEMPERATURE_LAWS, temperatureControl } from "../entropic/temperature.ts";
 import { RequestError } from "../errors.ts";
 import type { EngineInfo, SamplingParams, SequenceRequest } from "./engine.ts";
@@ -13,6 +14,7 @@ export function checkRequest(request: SequenceRequest, info: EngineInfo): void {
   }
   checkNumbers(request, info);
   checkControl(request.sampling);
+  checkAttention(request, info);
   checkTokens("stop_token_ids", request.stopTokens ?? [], info.config.vocabularySize);
   const { logitBias = [] } = request.sampling;
   checkTokens("logit_bias", logitBias.map(([token]) => token), info.config.vocabularySize);
@@ -38,6 +40,12 @@ function checkNumbers(request: SequenceRequest, { limits }: EngineInfo): void {
     ["max_tokens", request.maxTokens, whole, "a whole number >= 0"],
     ["min_tokens", request.minTokens, whole, "a whole number >= 0"],
     ["priority", request.priority, Number.isFinite, "a finite number"],
+    [
+      "entropic.latency_target",
+      request.latencyTarget,
+      within(Number.MIN_VALUE, Number.MAX_VALUE),
+      "a finite number > 0",
+    ],
     [
       "top_logprobs",
       request.topLogprobs,
@@ -91,6 +99,29 @@ const CONTROL_RULES = {
   min: { allows: (x: number) => x >= 0.01 && x <= 100, allowed: "a number in [0.01, 100]" },
   max: { allows: (x: number) => x >= 0.01 && x <= 100, allowed: "a number in [0.01, 100]" },
 };
+
+function checkAttention({ attention }: SequenceRequest, { attention: info }: EngineInfo): void {
+  if (attention === undefined) return;
+  const { policy, mass, minBlocks, gain, threshold } = attention;
+  if (!ATTENTION_POLICIES.includes(policy)) {
+    throw refuse("entropic.attention.policy", policy, ATTENTION_POLICIES.join(", "));
+  }
+  if (!info.allowed.includes(policy)) {
+    const why = "here, for this engine has no sketch of the model's keys";
+    throw refuse("entropic.attention.policy", policy, `${info.allowed.join(", ")} ${why}`);
+  }
+  const check = (name: string, value: number | undefined, low: number, high: number) => {
+    if (value === undefined || (value >= low && value <= high)) return;
+    throw refuse(`entropic.attention.${name}`, value, `a number in [${low}, ${high}]`);
+  };
+  check("mass", mass, info.floor.mass, 1);
+  check("gain", gain, -1, 1);
+  check("threshold", threshold, 0, 1);
+  const { minBlocks: least } = info.floor;
+  if (minBlocks !== undefined && !(Number.isSafeInteger(minBlocks) && minBlocks >= least)) {
+    throw refuse("entropic.attention.min_blocks", minBlocks, `a whole number >= ${least}`);
+  }
+}
 
 function checkTokens(param: string, tokens: ArrayLike<number>, vocabularySize: number): void {
   for (let i = 0; i < tokens.length; i++) {

@@ -3,10 +3,10 @@
  * this thread; `RemoteEngine` speaks to one in a Worker.
  */
 import type { Cost } from "../entropic/cost.ts";
-import type { AttentionControl } from "../entropic/pruning.ts";
+import type { AttentionControl, AttentionFloor, AttentionPolicy } from "../entropic/pruning.ts";
 import type { TemperatureControl, TemperatureLaw } from "../entropic/temperature.ts";
 import type { ModelConfig } from "../model/config.ts";
-import type { BackendInfo, BackendLimits } from "./backend.ts";
+import type { AttentionPlan, BackendInfo, BackendLimits } from "./backend.ts";
 
 /** How the next token is chosen. Every field has its neutral value when left out. */
 export interface SamplingParams {
@@ -80,6 +80,12 @@ export interface TokenEvent extends TokenLogprob {
   readonly temperature: number;
   /** The most likely tokens, best first; empty unless asked for. */
   readonly top: readonly TokenLogprob[];
+  /** How the step that it was drawn in attended; missing where attention was dense by choice. */
+  readonly attention?: {
+    readonly plan: AttentionPlan;
+    /** Bytes read, as a share of what dense attention would have read. */
+    readonly share: number;
+  };
 }
 
 /** Log-probabilities of the prompt's own tokens; precedes the first token. */
@@ -121,9 +127,8 @@ export interface TemperatureReport {
   readonly meanGain: number;
 }
 
-/** What a sequence's attention read, over its generated tokens. */
-export interface AttentionReport {
-  readonly policy: AttentionControl["policy"];
+/** What attention read over some steps. A token that attends is a step of its own. */
+export interface AttentionTotals {
   /** Steps that were pruned, and steps in all. */
   readonly prunedSteps: number;
   readonly steps: number;
@@ -136,6 +141,15 @@ export interface AttentionReport {
   readonly macsTotal: number;
   /** Mean share of the attention left out in pruned steps, by the scan's estimate. */
   readonly massDropped: number;
+}
+
+/**
+ * What a sequence's attention read over its generated tokens. Those that ran together with others, after
+ * a preemption, are left out.
+ */
+export interface AttentionReport extends AttentionTotals {
+  /** In force at the end: `off` where the engine had turned the policy off. */
+  readonly policy: AttentionPolicy;
 }
 
 /** The last event of every stream that did not fail. */
@@ -173,8 +187,48 @@ export interface EngineInfo {
   readonly backend: BackendInfo;
   readonly limits: BackendLimits;
   readonly policy: string;
+  readonly attention: AttentionInfo;
+  /** What lies below it removes no entropy, in nats. */
+  readonly entropyFloor: number;
   /** Longest prompt plus completion that a request may ask for, in tokens. */
   readonly maxSequenceTokens: number;
+}
+
+/** How the engine attends, and what requests may ask. */
+export interface AttentionInfo {
+  /** Policy of requests that name none. */
+  readonly policy: AttentionPolicy;
+  /** Why it is not the one that the engine was told to use. */
+  readonly reason?: string;
+  /** Policies that a request may name. */
+  readonly allowed: readonly AttentionPolicy[];
+  /** What no request and no controller goes below. */
+  readonly floor: AttentionFloor;
+  /** Contexts of fewer tokens stay dense. */
+  readonly denseBelow: number;
+}
+
+/** How the engine's safeguards of pruned attention stand. */
+export interface AttentionState {
+  /** Of requests that name no policy; `off` once it has failed its bound. */
+  readonly policy: AttentionPolicy;
+  /** Why it is not the one that the engine was told to use. */
+  readonly reason?: string;
+  /** Over all steps, prompts included. */
+  readonly totals: AttentionTotals;
+  /** Nats of KL from dense attention that are allowed in the mean. */
+  readonly bound: number;
+  /** Dense steps run beside pruned ones, the mean divergence they found, and what they took. */
+  readonly shadows: number;
+  readonly divergence: number;
+  readonly shadowSeconds: number;
+  /** What is held at contexts from so many tokens on, and the mean divergence there, by policy. */
+  readonly lengths: readonly {
+    readonly length: number;
+    readonly mass: number;
+    readonly threshold: number;
+    readonly divergence: Readonly<Record<"mass" | "paper", number>>;
+  }[];
 }
 
 /** A snapshot for `/metrics` and `/health`. Counters grow from the engine's start. */
@@ -197,6 +251,7 @@ export interface EngineStats {
   readonly tau: number;
   /** Of all steps. */
   readonly cost: Cost;
+  readonly attention: AttentionState;
   /** Seconds spent inside `Backend.forward`. */
   readonly forwardSeconds: number;
   /** Seconds spent in steps outside `Backend.forward`. */

@@ -1,7 +1,8 @@
 /** Counters from the engine's start, for `/metrics`. */
 import { type Cost, NO_COST } from "../entropic/cost.ts";
 import type { BlockPool } from "./block_pool.ts";
-import type { EngineStats, FinishReason } from "./engine.ts";
+import { NO_TOTALS } from "./attention_totals.ts";
+import type { AttentionTotals, EngineStats, FinishReason } from "./engine.ts";
 import type { Scheduler } from "./scheduler.ts";
 import type { Sequence } from "./sequence.ts";
 
@@ -10,6 +11,7 @@ export class EngineCounters {
   generatedTokens = 0;
   tau = 0;
   cost: Cost = NO_COST;
+  attention: AttentionTotals = NO_TOTALS;
   /** Milliseconds in steps, and of them in `Backend.forward`. */
   stepTime = 0;
   forwardTime = 0;
@@ -38,7 +40,10 @@ export class EngineCounters {
     this.#pastPreemptions += scheduler.preemptions;
   }
 
-  snapshot(scheduler: Scheduler, pool: BlockPool): EngineStats {
+  snapshot(
+    scheduler: Scheduler,
+    pool: BlockPool,
+  ): Omit<EngineStats, "attention"> & { readonly attention: AttentionTotals } {
     const { preempted } = scheduler;
     return {
       waiting: scheduler.waiting - preempted,
@@ -55,6 +60,7 @@ export class EngineCounters {
       finished: { ...this.#finished },
       tau: this.tau,
       cost: this.cost,
+      attention: this.attention,
       forwardSeconds: this.forwardTime / 1000,
       overheadSeconds: (this.stepTime - this.forwardTime) / 1000,
     };

@@ -1,4 +1,5 @@
 /** What an engine can be told, and the defaults that fit its backend. */
+import { attentionInfo, attentionRules, type AttentionSettings } from "./attention_settings.ts";
 import { type Backend, BLOCK_SIZE } from "./backend.ts";
 import type { BlockHash } from "./block_pool.ts";
 import type { EngineInfo } from "./engine.ts";
@@ -18,6 +19,12 @@ export interface LocalEngineOptions {
   readonly prefillChunk?: number;
   /** Host memory for the KV of preempted sequences, in bytes; as much as the backend's own KV. */
   readonly hostBytes?: number;
+  /** How generated tokens attend; densely where left out. */
+  readonly attention?: AttentionSettings;
+  /** Entropy below this, in nats, counts as this much in entropic time; 0. */
+  readonly entropyFloor?: number;
+  /** Takes lines for people, for what an operator should know. */
+  readonly log?: (line: string) => void;
   /** Events of a sequence that may lie unread before it is paused; 64. */
   readonly eventBuffer?: number;
   /** Milliseconds on a clock that never goes back; `performance.now`. */
@@ -47,11 +54,19 @@ export function schedulerOptions(backend: Backend, options: LocalEngineOptions):
 
 export function engineInfo(backend: Backend, options: LocalEngineOptions): EngineInfo {
   const { limits } = backend;
+  const { entropyFloor = 0 } = options;
+  if (!(entropyFloor >= 0 && entropyFloor < Infinity)) {
+    throw new RangeError(
+      `Cannot use entropy floor ${entropyFloor}: it takes a finite number from 0 on`,
+    );
+  }
   return {
     config: backend.config,
     backend: backend.describe(),
     limits,
     policy: (options.policy ?? fcfs).name,
+    attention: attentionInfo(attentionRules(options.attention), backend.describe()),
+    entropyFloor,
     maxSequenceTokens: Math.min(limits.contextLength, limits.kvBlocks * BLOCK_SIZE),
   };
 }

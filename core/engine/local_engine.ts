@@ -4,9 +4,10 @@
  */
 import { BackendError, OverloadedError, RequestError } from "../errors.ts";
 import { checkRequest } from "./admission.ts";
+import { AttentionGuard } from "./attention_guard.ts";
+import { attentionRules } from "./attention_settings.ts";
 import type { Backend, LogitStats } from "./backend.ts";
 import { moveBlocks } from "./block_mover.ts";
-import { BlockPool } from "./block_pool.ts";
 import type {
   Engine,
   EngineInfo,
@@ -16,12 +17,15 @@ import type {
   SequenceStream,
 } from "./engine.ts";
 import { EngineCounters } from "./engine_counters.ts";
-import { engineInfo, type LocalEngineOptions, schedulerOptions } from "./engine_options.ts";
+import type { LocalEngineOptions } from "./engine_options.ts";
 import { EventQueue } from "./event_queue.ts";
-import { LogitRow } from "./logit_row.ts";
-import type { ScheduledStep, StepEntry } from "./scheduled_step.ts";
-import { hasStarted, Scheduler } from "./scheduler.ts";
+import type { LogitRow } from "./logit_row.ts";
+import { createMachine, type Machine } from "./machine.ts";
+import { observeRows } from "./observe_rows.ts";
+import { recover } from "./recovery.ts";
+import type { ScheduledStep } from "./scheduled_step.ts";
 import { Sequence } from "./sequence.ts";
+import { measure, ShadowSteps } from "./shadow_steps.ts";
 import { StepAccount } from "./step_account.ts";
 import { StepLoop } from "./step_loop.ts";
 import { chooseToken, type TokenChoice } from "./token_choice.ts";
@@ -31,11 +35,10 @@ export class LocalEngine implements Engine {
   readonly #now: () => number;
   readonly #loop = new StepLoop(() => this.#guardedStep());
   readonly #counters = new EngineCounters();
+  readonly #guard: AttentionGuard;
+  readonly #shadows: ShadowSteps;
   readonly #stop = new AbortController();
-  #backend: Backend;
-  #pool: BlockPool;
-  #scheduler: Scheduler;
-  #info: EngineInfo;
+  #machine: Machine;
   #stepping = false;
   /** Asked to end during the step in flight. */
   #aborted: Sequence[] = [];
@@ -43,30 +46,35 @@ export class LocalEngine implements Engine {
   #closed: Error | undefined;
   #nextId = 1;
 
-  /** Owns `backend` from now on: disposing of the engine disposes of it. */
+  /**
+   * Owns `backend` from now on: disposing of the engine disposes of it.
+   *
+   * @throws {RangeError} An option is out of range.
+   */
   constructor(backend: Backend, options: LocalEngineOptions = {}) {
     this.#options = options;
     this.#now = options.now ?? (() => performance.now());
-    this.#backend = backend;
-    this.#pool = new BlockPool(backend.limits.kvBlocks, options.hashBlock);
-    this.#scheduler = new Scheduler(this.#pool, schedulerOptions(backend, options));
-    this.#info = engineInfo(backend, options);
+    this.#machine = createMachine(backend, options);
+    const rules = attentionRules(options.attention);
+    this.#guard = new AttentionGuard(rules, backend.describe(), options.log ?? (() => {}));
+    this.#shadows = new ShadowSteps(rules.shadowEvery, this.#now);
   }
 
   get info(): EngineInfo {
-    return this.#info;
+    return this.#machine.info;
   }
 
   // deno-lint-ignore require-await -- a refusal is a rejection, as over a port
   async submit(request: SequenceRequest): Promise<SequenceStream> {
     if (this.#closed !== undefined) throw this.#closed;
-    checkRequest(request, this.#info);
+    checkRequest(request, this.info);
     const { maxWaiting = 1024 } = this.#options;
-    if (this.#scheduler.waiting >= maxWaiting) {
+    const { scheduler } = this.#machine;
+    if (scheduler.waiting >= maxWaiting) {
       throw new OverloadedError(`Cannot queue the request: ${maxWaiting} are waiting already`);
     }
     const sequence = this.#newSequence(request);
-    this.#scheduler.add(sequence, this.#now());
+    scheduler.add(sequence, this.#now());
     this.#loop.wake();
     return {
       id: sequence.id,
@@ -78,7 +86,11 @@ export class LocalEngine implements Engine {
   // deno-lint-ignore require-await -- the contract is asynchronous for engines in a Worker
   async stats(): Promise<EngineStats> {
     if (this.#closed !== undefined) throw this.#closed;
-    return this.#counters.snapshot(this.#scheduler, this.#pool);
+    const { scheduler, pool } = this.#machine;
+    const { attention, ...counts } = this.#counters.snapshot(scheduler, pool);
+    const { state } = this.#guard;
+    const shadowSeconds = this.#shadows.seconds;
+    return { ...counts, attention: { ...state, totals: attention, shadowSeconds } };
   }
 
   async dispose(): Promise<void> {
@@ -86,38 +98,43 @@ export class LocalEngine implements Engine {
     this.#closed ??= new BackendError("Cannot use the engine: it is disposed", {
       fatal: true,
     });
-    for (const sequence of [...this.#scheduler.sequences()]) this.#abort(sequence);
+    for (const sequence of [...this.#machine.scheduler.sequences()]) this.#abort(sequence);
     this.#stop.abort();
     await this.#loop.idle();
-    await this.#backend.dispose();
+    await this.#machine.backend.dispose();
   }
 
   /** One step; answers whether there was anything to do. */
   async #step(): Promise<boolean> {
-    const step = this.#scheduler.schedule(this.#now());
+    const { scheduler, backend } = this.#machine;
+    const step = scheduler.schedule(this.#now());
     if (step.empty) return false;
-    const account = new StepAccount(step, this.#backend, this.#counters);
+    const account = new StepAccount(step, backend, this.#counters);
     const rows = await this.#forward(step, account);
     for (const entry of step.entries) {
-      try {
-        await this.#advance(entry, rows, account);
-      } catch (error) {
-        if (isFatal(error)) throw error;
-        this.#fail(entry.sequence, error);
-      }
+      await this.#alone(entry.sequence, async (sequence) => {
+        const row = await observeRows(entry, rows, backend);
+        scheduler.commit(sequence, entry.count);
+        if (row !== undefined && sequence.uncomputedTokens === 0) {
+          await this.#sample(sequence, row, account);
+        }
+      });
     }
-    if (step.entries.length > 0) this.#scheduler.observe(account.observation);
+    if (step.entries.length > 0) scheduler.observe(account.observation);
     return true;
   }
 
   /** Moves blocks and runs the model. A failure that the backend survives ends this batch only. */
   async #forward(step: ScheduledStep, account: StepAccount): Promise<readonly LogitStats[]> {
+    const { scheduler, backend } = this.#machine;
     let start = this.#now();
     try {
-      await moveBlocks(step, this.#backend, (lost) => this.#scheduler.dropHostCopy(lost));
+      await moveBlocks(step, backend, (lost) => scheduler.dropHostCopy(lost));
+      const shadow = await this.#shadows.run(step, backend, this.#stop.signal);
       start = this.#now();
-      const result = await this.#backend.forward(step.batch, this.#stop.signal);
+      const result = await backend.forward(step.batch, this.#stop.signal);
       account.charge(result, this.#now() - start);
+      if (shadow !== undefined) this.#guard.observe(await measure(shadow, backend));
       return result.rows;
     } catch (error) {
       if (isFatal(error)) throw error;
@@ -129,41 +146,28 @@ export class LocalEngine implements Engine {
     }
   }
 
-  /** What a sequence makes of its rows: observe, commit, and, once all is computed, sample. */
-  async #advance(
-    entry: StepEntry,
-    rows: readonly LogitStats[],
-    account: StepAccount,
-  ): Promise<void> {
-    const { sequence } = entry;
-    const row = await this.#observe(entry, rows);
-    this.#scheduler.commit(sequence, entry.count);
-    if (row === undefined || sequence.uncomputedTokens > 0) return;
+  /** Lets a failure of what concerns one sequence end that sequence and no other. */
+  async #alone(sequence: Sequence, act: (sequence: Sequence) => Promise<void>): Promise<void> {
+    try {
+      await act(sequence);
+    } catch (error) {
+      if (isFatal(error)) throw error;
+      this.#fail(sequence, error);
+    }
+  }
+
+  /** All its tokens are computed: draws the next from the last row. */
+  async #sample(sequence: Sequence, row: LogitRow, account: StepAccount): Promise<void> {
     if (sequence.generatedTokens === 0) this.#startDecoding(sequence);
     if (sequence.maxTokens === 0) return this.#finish(sequence, "length");
     const drawn = account.draw(sequence);
     this.#tick(sequence, row);
-    const choice = await chooseToken(sequence, row, this.#backend.config.vocabularySize);
+    const { vocabularySize } = this.info.config;
+    const choice = await chooseToken(sequence, row, vocabularySize);
     drawn(choice.token);
     if (sequence.stopsAt(choice.token)) return this.#finish(sequence, "stop", choice.token);
     await this.#emit(sequence, choice, row);
-  }
-
-  /** Checks the rows and takes prompt log-probabilities from them; answers the last one. */
-  async #observe(entry: StepEntry, rows: readonly LogitStats[]): Promise<LogitRow | undefined> {
-    const { sequence, firstRow } = entry;
-    let last: LogitRow | undefined;
-    for (let i = 0; i < entry.rows; i++) {
-      last = new LogitRow(rows[firstRow + i] as LogitStats, this.#backend, firstRow + i);
-      last.check();
-      if (sequence.promptRowsLeft === 0) continue;
-      const next = sequence.promptLogprobs.length + 1;
-      if (sequence.computed + i + 1 !== next) continue;
-      const token = sequence.tokens[next] as number;
-      const top = last.top(sequence.request.topLogprobs ?? 0);
-      sequence.promptLogprobs.push({ token, logprob: await last.logprob(token), top });
-    }
-    return last;
+    this.#guard.plan(sequence, vocabularySize);
   }
 
   /** The prompt is through. */
@@ -189,14 +193,19 @@ export class LocalEngine implements Engine {
     this.#counters.generatedTokens++;
     const { entropy, varentropy, endProbability } = row.stats;
     const top = row.top(sequence.request.topLogprobs ?? 0);
-    const stats = { logprob, entropy, varentropy, endProbability };
-    sequence.events.push({ type: "token", ...choice, ...stats, top });
+    const { latest: attention } = sequence.attention;
+    sequence.events.push({
+      type: "token",
+      ...choice,
+      ...{ logprob, entropy, varentropy, endProbability, top },
+      ...(attention && { attention }),
+    });
     if (sequence.generatedTokens === sequence.maxTokens) this.#finish(sequence, "length");
   }
 
   #finish(sequence: Sequence, reason: FinishReason, stopToken?: number): void {
     if (sequence.phase === "finished") return;
-    this.#scheduler.remove(sequence);
+    this.#machine.scheduler.remove(sequence);
     this.#counters.finished(reason);
     sequence.events.push(sequence.endEvent(reason, this.#now(), stopToken));
     sequence.events.end();
@@ -204,9 +213,10 @@ export class LocalEngine implements Engine {
 
   #fail(sequence: Sequence, error: unknown): void {
     if (sequence.phase === "finished") return;
+    const { scheduler } = this.#machine;
     // After a backend's failure nobody knows what the blocks hold.
-    if (error instanceof BackendError) this.#scheduler.discard(sequence);
-    else this.#scheduler.remove(sequence);
+    if (error instanceof BackendError) scheduler.discard(sequence);
+    else scheduler.remove(sequence);
     this.#counters.finished("error");
     sequence.events.fail(error);
   }
@@ -220,7 +230,7 @@ export class LocalEngine implements Engine {
   }
 
   #resume(sequence: Sequence): void {
-    this.#scheduler.resume(sequence);
+    this.#machine.scheduler.resume(sequence);
     this.#loop.wake();
   }
 
@@ -232,12 +242,14 @@ export class LocalEngine implements Engine {
         abandoned: () => this.#abort(sequence),
       }),
       arrival: this.#now(),
-      endTokens: this.#backend.config.endTokens,
+      endTokens: this.info.config.endTokens,
+      attention: this.#guard.controlOf(request),
+      entropyFloor: this.info.entropyFloor,
     });
     return sequence;
   }
 
-  /** A step, after which aborts are carried out and, if need be, the backend is rebuilt. */
+  /** A step, after which aborts are carried out and, if need be, the backend is replaced. */
   async #guardedStep(): Promise<boolean> {
     const start = this.#now();
     this.#stepping = true;
@@ -253,45 +265,20 @@ export class LocalEngine implements Engine {
     }
   }
 
-  /** Ends every sequence that has begun, and gets a new backend for those that have not. */
   async #recover(cause: unknown): Promise<void> {
     if (this.#stop.signal.aborted) return;
-    const error = cause instanceof BackendError
-      ? cause
-      : new BackendError("Cannot go on: the engine failed in a step", { fatal: true }, { cause });
-    for (const sequence of [...this.#scheduler.sequences()]) {
-      if (hasStarted(sequence)) this.#fail(sequence, error);
-    }
-    const lost = this.#scheduler;
-    try {
-      await this.#backend.dispose().catch(() => {});
-      if (this.#options.recover === undefined) throw error;
-      this.#attach(await this.#options.recover());
-    } catch (reason) {
-      this.#closed = reason instanceof BackendError ? reason : error;
-      for (const sequence of [...lost.sequences()]) this.#fail(sequence, this.#closed);
-      return;
-    }
-    for (const sequence of [...lost.sequences()]) this.#requeue(sequence);
-  }
-
-  /** Starts afresh on a new backend. */
-  #attach(backend: Backend): void {
-    this.#counters.schedulerLost(this.#scheduler);
-    this.#backend = backend;
-    this.#pool = new BlockPool(backend.limits.kvBlocks, this.#options.hashBlock);
-    this.#scheduler = new Scheduler(this.#pool, schedulerOptions(backend, this.#options));
-    this.#info = engineInfo(backend, this.#options);
-  }
-
-  /** Queues a sequence that has not begun, on a backend that may be smaller than the one before. */
-  #requeue(sequence: Sequence): void {
-    this.#scheduler.add(sequence, this.#now());
-    try {
-      checkRequest(sequence.request, this.#info);
-    } catch (error) {
-      this.#fail(sequence, error);
-    }
+    const lost = this.#machine;
+    await recover(lost, cause, {
+      options: this.#options,
+      now: this.#now,
+      attach: (machine) => {
+        this.#counters.schedulerLost(lost.scheduler);
+        this.#machine = machine;
+        this.#guard.attach(machine.info.backend);
+      },
+      close: (error) => this.#closed = error,
+      fail: (sequence, error) => this.#fail(sequence, error),
+    });
   }
 }
 

@@ -56,14 +56,26 @@ export class ScheduledStep {
     return new Set(moves.map(({ sequence }) => sequence));
   }
 
+  /**
+   * Gives a sequence up to `count` of its next tokens: as many as attend alike, for generated tokens
+   * that are computed again must attend as they did.
+   */
   add(sequence: Sequence, count: number, output: SequenceInput["output"]): void {
+    const { attention, computed } = sequence;
+    const alike = Math.min(count, attention.planEnd(computed) - computed);
+    if (alike < count) return this.#add(sequence, alike, output === "last" ? "none" : output);
+    this.#add(sequence, count, output);
+  }
+
+  #add(sequence: Sequence, count: number, output: SequenceInput["output"]): void {
+    const { attention, blocks, computed } = sequence;
     const rows = output === "none" ? 0 : output === "last" ? 1 : count;
     this.entries.push({ sequence, count, rows, firstRow: this.#rows });
     this.batch.push({
-      tokens: sequence.slice(sequence.computed, count),
-      position: sequence.computed,
-      blockTable: sequence.blocks,
-      attention: sequence.attention,
+      tokens: sequence.slice(computed, count),
+      position: computed,
+      blockTable: blocks,
+      attention: attention.planAt(computed),
       output,
     });
     this.#rows += rows;

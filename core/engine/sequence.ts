@@ -5,12 +5,14 @@
 import { advance, CLOCK_START, type EntropicClock } from "../entropic/clock.ts";
 import { addCost, type Cost, NO_COST } from "../entropic/cost.ts";
 import { type EndEvidence, NO_EVIDENCE, observeEnd } from "../entropic/hazard.ts";
-import { type AttentionPlan, BLOCK_SIZE, DENSE, type LogitStats } from "./backend.ts";
+import type { AttentionControl } from "../entropic/pruning.ts";
+import { BLOCK_SIZE, type LogitStats } from "./backend.ts";
 import type { PrefixId } from "./block_pool.ts";
 import type { EndEvent, FinishReason, PromptEvent, SequenceRequest } from "./engine.ts";
 import type { EventQueue } from "./event_queue.ts";
 import { LogitAdjuster } from "./logit_adjuster.ts";
 import type { SequenceFacts } from "./policy.ts";
+import { SequenceAttention } from "./sequence_attention.ts";
 import { TemperatureLoop } from "./temperature_loop.ts";
 import type { Waiter } from "./waiting_queue.ts";
 
@@ -36,7 +38,7 @@ export class Sequence implements SequenceFacts, Waiter {
   readonly events: EventQueue;
   readonly adjuster: LogitAdjuster;
   readonly promptTokens: number;
-  readonly attention: AttentionPlan = DENSE;
+  readonly attention: SequenceAttention;
   readonly milestones: Milestones;
   /** Missing where the request's temperature is what it draws with. */
   readonly temperature: TemperatureLoop | undefined;
@@ -63,7 +65,7 @@ export class Sequence implements SequenceFacts, Waiter {
 
   /** Asked to end; done at the next step boundary. */
   aborted = false;
-  clock: EntropicClock = CLOCK_START;
+  clock: EntropicClock;
   evidence: EndEvidence = NO_EVIDENCE;
   cost: Cost = NO_COST;
   readonly promptLogprobs: PromptEvent["logprobs"][number][] = [];
@@ -80,6 +82,10 @@ export class Sequence implements SequenceFacts, Waiter {
       /** Milliseconds on the engine's clock. */
       readonly arrival: number;
       readonly endTokens: readonly number[];
+      /** The request's, with the engine's defaults filled in; dense where left out. */
+      readonly attention?: AttentionControl;
+      /** What lies below it removes no entropy, in nats; 0 where left out. */
+      readonly entropyFloor?: number;
     },
   ) {
     this.id = id;
@@ -95,6 +101,8 @@ export class Sequence implements SequenceFacts, Waiter {
     ]);
     this.adjuster = new LogitAdjuster(request, this.#stops);
     this.temperature = TemperatureLoop.of(request.sampling);
+    this.attention = new SequenceAttention(context.attention ?? { policy: "off" });
+    this.clock = { ...CLOCK_START, floor: context.entropyFloor ?? 0 };
   }
 
   get arrival(): number {
@@ -107,6 +115,11 @@ export class Sequence implements SequenceFacts, Waiter {
 
   get maxTokens(): number {
     return this.request.maxTokens;
+  }
+
+  /** Milliseconds from arrival to the last token that the caller hopes for. */
+  get latencyTarget(): number | undefined {
+    return this.request.latencyTarget;
   }
 
   get resident(): boolean {
@@ -150,11 +163,12 @@ export class Sequence implements SequenceFacts, Waiter {
 
   /**
    * Most leading blocks that may come from the prefix cache. The last token is always computed, so
-   * that a hit gives what a miss does; so is every position whose row `promptLogprobs` still needs.
+   * that a hit gives what a miss does; so is every position whose row `promptLogprobs` still needs,
+   * and everything from the first pruned token on, for what the cache holds is dense.
    */
   get reusableBlocks(): number {
     const positions = this.promptRowsLeft > 0 ? this.promptLogprobs.length : this.#length - 1;
-    return Math.floor(positions / BLOCK_SIZE);
+    return Math.floor(Math.min(positions, this.attention.prunedFrom) / BLOCK_SIZE);
   }
 
   append(token: number): void {
@@ -171,6 +185,7 @@ export class Sequence implements SequenceFacts, Waiter {
   observe(stats: LogitStats): void {
     this.clock = advance(this.clock, stats.entropy);
     this.evidence = observeEnd(this.evidence, stats);
+    this.attention.observe(stats.entropy);
   }
 
   /** Takes its share of a step. */
@@ -203,6 +218,7 @@ export class Sequence implements SequenceFacts, Waiter {
       tau: this.clock.tau,
       cost: this.cost,
       ...(this.temperature && { temperature: this.temperature.report() }),
+      ...(this.attention.chosen && { attention: this.attention.report() }),
     };
   }
 }

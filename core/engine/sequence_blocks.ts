@@ -8,9 +8,12 @@ export function blocksFor(positions: number): number {
   return Math.ceil(positions / BLOCK_SIZE);
 }
 
-/** Starts the chain of a sequence that holds no blocks, under what its KV depends on but tokens. */
+/** What the KV of tokens that attend densely depends on, but the tokens themselves: nothing. */
+const SALT = "";
+
+/** Starts the chain of a sequence that holds no blocks. */
 export function chooseRoot(pool: BlockPool, sequence: Sequence): void {
-  sequence.root = sequence.prefix = pool.root(JSON.stringify(sequence.attention));
+  sequence.root = sequence.prefix = pool.root(SALT);
 }
 
 /** Gets blocks for all tokens of a sequence: the ones found in the prefix cache, and new ones. */
@@ -24,9 +27,13 @@ export function takeBlocks(pool: BlockPool, sequence: Sequence, found: PrefixMat
   sequence.computed = found.blocks.length * BLOCK_SIZE;
 }
 
-/** Puts the blocks that have become full into the prefix cache. */
+/**
+ * Puts the blocks that have become full into the prefix cache, up to the first token that was pruned:
+ * the cache is for prompts, and a prompt's tokens attend densely.
+ */
 export function shareFullBlocks(pool: BlockPool, sequence: Sequence): void {
-  while ((sequence.committed + 1) * BLOCK_SIZE <= sequence.computed) {
+  const end = Math.min(sequence.computed, sequence.attention.prunedFrom);
+  while ((sequence.committed + 1) * BLOCK_SIZE <= end) {
     const index = sequence.committed++;
     const start = index * BLOCK_SIZE;
     const held = sequence.blocks[index] as number;

@@ -2,7 +2,8 @@
 import { addCost, NO_COST, shareCost } from "../entropic/cost.ts";
 import type { Draw } from "../entropic/hazard.ts";
 import type { StepObservation } from "../entropic/workload.ts";
-import type { Backend, ForwardResult } from "./backend.ts";
+import { addAttention } from "./attention_totals.ts";
+import { type AttentionStats, type Backend, type ForwardResult, NO_ATTENTION } from "./backend.ts";
 import type { EngineCounters } from "./engine_counters.ts";
 import type { ScheduledStep } from "./scheduled_step.ts";
 import type { Sequence } from "./sequence.ts";
@@ -31,13 +32,14 @@ export class StepAccount {
     this.#milliseconds = milliseconds;
     const { entries } = this.#step;
     const work = entries.map(({ sequence, count, rows }, i) => {
-      const { blocksRead = 0, blocksTotal = 0, bytesRead = 0 } = attention[i] ?? {};
+      const stats = attention[i] ?? NO_ATTENTION;
+      this.#attended(sequence, count, stats);
       return {
         tokens: count,
         position: sequence.computed,
         rows,
-        attended: blocksTotal > 0 ? blocksRead / blocksTotal : 1,
-        kvBytes: bytesRead,
+        ...(stats.macsTotal > 0 && { attentionMacs: stats.macs }),
+        kvBytes: stats.bytesRead,
       };
     });
     const { weightBytes } = this.#backend.describe();
@@ -45,6 +47,15 @@ export class StepAccount {
     const shares = shareCost(this.#backend.config, work, spent);
     entries.forEach(({ sequence }, i) => sequence.charge(shares[i] ?? NO_COST));
     this.#counters.cost = shares.reduce(addCost, this.#counters.cost);
+  }
+
+  /** A sequence's tokens attended. Those that are computed again are in the engine's totals only. */
+  #attended(sequence: Sequence, count: number, stats: AttentionStats): void {
+    const { attention, computed, prefilling, promptTokens } = sequence;
+    const plan = attention.planAt(computed);
+    const counters = this.#counters;
+    counters.attention = addAttention(counters.attention, stats, count, plan.kind !== "dense");
+    attention.charge(stats, plan, !prefilling && computed >= promptTokens);
   }
 
   /** A sequence is about to observe a distribution and draw. @returns Takes the token drawn. */

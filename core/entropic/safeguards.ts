@@ -30,60 +30,83 @@ const RANGES: Readonly<Record<PrunedPolicy, { readonly least: number; readonly m
   paper: { least: 1e-5, most: 0.1 },
 };
 
+/** Measurements, and their sum in nats. */
+export interface Measured {
+  readonly count: number;
+  readonly nats: number;
+}
+
 /** One policy at one range of lengths. */
 export interface Knob {
   /** How much may be left out. */
   readonly setting: number;
-  /** Measurements under this setting in the present window, and their sum in nats. */
-  readonly count: number;
-  readonly spent: number;
+  /** Under this setting, in the present window. */
+  readonly window: Measured;
   /** Even the least setting spent its budget. */
   readonly failed: boolean;
+  /** Of all time, whatever chose the budgets. */
+  readonly measured: Measured;
 }
 
-/** Measurements of one range of lengths, whatever chose their budgets. */
-export interface Measured {
-  readonly count: number;
-  /** Sum, in nats. */
-  readonly nats: number;
-}
+type Knobs = Readonly<Record<PrunedPolicy, Knob>>;
 
 export interface Safeguards {
   /** Nats. */
   readonly bound: number;
   /** One entry for each of `LENGTHS`. */
-  readonly knobs: Readonly<Record<PrunedPolicy, readonly Knob[]>>;
-  readonly measured: Readonly<Record<PrunedPolicy, readonly Measured[]>>;
+  readonly ranges: readonly Knobs[];
 }
 
-/** @param table Masses to start from. @param bound In nats, above 0. */
-export function startSafeguards(table: MassByLength, bound = DIVERGENCE_BOUND): Safeguards {
-  const knob = (setting: number): Knob => ({ setting, count: 0, spent: 0, failed: false });
-  const { least, most } = RANGES.mass;
-  const drops = LENGTHS.map((length) => 1 - massFor(table, length));
-  const none = LENGTHS.map(() => ({ count: 0, nats: 0 }));
-  return {
-    bound,
-    knobs: {
-      mass: drops.map((drop) => knob(Math.min(most, Math.max(least, drop)))),
-      paper: LENGTHS.map(() => knob(DEFAULT_THRESHOLD)),
-    },
-    measured: { mass: none, paper: none },
+const NONE: Measured = { count: 0, nats: 0 };
+
+/**
+ * @param masses To start from.
+ * @param threshold Theta at H = 0 to start from.
+ * @param bound In nats, above 0.
+ */
+export function startSafeguards(
+  masses: MassByLength,
+  threshold = DEFAULT_THRESHOLD,
+  bound = DIVERGENCE_BOUND,
+): Safeguards {
+  const knob = (policy: PrunedPolicy, setting: number): Knob => {
+    const { least, most } = RANGES[policy];
+    const within = Math.min(most, Math.max(least, setting));
+    return { setting: within, window: NONE, failed: false, measured: NONE };
   };
+  const ranges = LENGTHS.map((length) => ({
+    mass: knob("mass", 1 - massFor(masses, length)),
+    paper: knob("paper", threshold),
+  }));
+  return { bound, ranges };
 }
 
 /** What the engine holds for a context, for requests that name no mass or threshold. */
 export function heldAt(
-  { knobs }: Safeguards,
+  { ranges }: Safeguards,
   context: number,
 ): { readonly mass: number; readonly threshold: number } {
-  const at = (policy: PrunedPolicy) => knobs[policy][lengthIndex(context)]?.setting ?? 0;
-  return { mass: 1 - at("mass"), threshold: at("paper") };
+  return held(ranges[lengthIndex(context)] as Knobs);
 }
 
 /** Whether a policy has failed its bound, and is to be off from now on. */
-export function hasFailed({ knobs }: Safeguards, policy: PrunedPolicy): boolean {
-  return knobs[policy].some(({ failed }) => failed);
+export function hasFailed({ ranges }: Safeguards, policy: PrunedPolicy): boolean {
+  return ranges.some((knobs) => knobs[policy].failed);
+}
+
+/** All measurements so far. */
+export function measurementsOf({ ranges }: Safeguards): Measured {
+  return ranges.flatMap(({ mass, paper }) => [mass.measured, paper.measured]).reduce(add);
+}
+
+/** What is held at each range of lengths, and the mean divergence there, 0 before any; nats. */
+export function settingsOf({ ranges }: Safeguards) {
+  const mean = ({ count, nats }: Measured) => count > 0 ? nats / count : 0;
+  return ranges.map((knobs, i) => ({
+    length: LENGTHS[i] as number,
+    ...held(knobs),
+    divergence: { mass: mean(knobs.mass.measured), paper: mean(knobs.paper.measured) },
+  }));
 }
 
 /**
@@ -93,46 +116,47 @@ export function hasFailed({ knobs }: Safeguards, policy: PrunedPolicy): boolean 
  * @param steered Whether the knob chose its budget. Budgets that a request fixed teach it nothing.
  */
 export function observeDivergence(
-  state: Safeguards,
+  { bound, ranges }: Safeguards,
   policy: PrunedPolicy,
   context: number,
   nats: number,
   steered: boolean,
 ): Safeguards {
-  const index = lengthIndex(context);
-  const cost = Math.min(nats, MOST_NATS);
-  const update = <T>(
-    all: Readonly<Record<PrunedPolicy, readonly T[]>>,
-    change: (one: T) => T,
-  ): Readonly<Record<PrunedPolicy, readonly T[]>> => ({
-    ...all,
-    [policy]: all[policy].map((one, i) => i === index ? change(one) : one),
+  const one = { count: 1, nats: Math.min(nats, MOST_NATS) };
+  const change = (knob: Knob): Knob => ({
+    ...(steered ? turn(knob, one, WINDOW * bound, RANGES[policy]) : knob),
+    measured: add(knob.measured, one),
   });
-  const turn = (knob: Knob) => turned(knob, cost, WINDOW * state.bound, RANGES[policy]);
+  const index = lengthIndex(context);
   return {
-    bound: state.bound,
-    knobs: steered ? update(state.knobs, turn) : state.knobs,
-    measured: update(
-      state.measured,
-      ({ count, nats }) => ({ count: count + 1, nats: nats + cost }),
+    bound,
+    ranges: ranges.map((knobs, i) =>
+      i === index ? { ...knobs, [policy]: change(knobs[policy]) } : knobs
     ),
   };
 }
 
 /** A knob after one more measurement. @param budget Of a window, in nats. */
-function turned(
+function turn(
   knob: Knob,
-  nats: number,
+  one: Measured,
   budget: number,
   { least, most }: { readonly least: number; readonly most: number },
 ): Knob {
-  const count = knob.count + 1, spent = knob.spent + nats;
-  const fresh = { ...knob, count: 0, spent: 0 };
-  if (spent > budget) {
-    if (knob.setting <= least) return { ...fresh, failed: true };
-    return { ...fresh, setting: Math.max(least, TIGHTEN * knob.setting) };
+  const window = add(knob.window, one);
+  if (window.nats > budget) {
+    if (knob.setting <= least) return { ...knob, window: NONE, failed: true };
+    return { ...knob, window: NONE, setting: Math.max(least, TIGHTEN * knob.setting) };
   }
-  if (count < WINDOW) return { ...knob, count, spent };
-  if (spent > SPARE * budget) return fresh;
-  return { ...fresh, setting: Math.min(most, LOOSEN * knob.setting) };
+  if (window.count < WINDOW) return { ...knob, window };
+  if (window.nats > SPARE * budget) return { ...knob, window: NONE };
+  return { ...knob, window: NONE, setting: Math.min(most, LOOSEN * knob.setting) };
+}
+
+function held({ mass, paper }: Knobs) {
+  return { mass: 1 - mass.setting, threshold: paper.setting };
+}
+
+function add(a: Measured, b: Measured): Measured {
+  return { count: a.count + b.count, nats: a.nats + b.nats };
 }

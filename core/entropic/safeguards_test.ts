@@ -4,13 +4,19 @@ import { DEFAULT_MASS, LENGTHS } from "./pruning.ts";
 import {
   hasFailed,
   heldAt,
+  measurementsOf,
   observeDivergence,
   type Safeguards,
+  settingsOf,
   startSafeguards,
 } from "./safeguards.ts";
 
 const BOUND = 0.02;
-const START = startSafeguards([{ length: 1024, mass: 0.9 }, { length: 4096, mass: 0.95 }], BOUND);
+const START = startSafeguards(
+  [{ length: 1024, mass: 0.9 }, { length: 4096, mass: 0.95 }],
+  undefined,
+  BOUND,
+);
 
 /** Uniform numbers in [0, 1), the same each time. */
 function* uniforms(seed: number): Generator<number, never> {
@@ -96,8 +102,10 @@ Deno.test("a policy fails when its most careful setting breaks the bound, and on
 
 Deno.test("divergences of budgets that a request fixed are counted, and steer nothing", () => {
   const after = observeDivergence(START, "mass", 2000, Infinity, false);
-  assertEquals(after.knobs, START.knobs);
-  assertEquals(after.measured.mass[0], { count: 1, nats: 20 });
+  assertEquals(heldAt(after, 2000), heldAt(START, 2000));
+  assertEquals(after.ranges[0]?.mass.window.count, 0);
+  assertEquals(measurementsOf(after), { count: 1, nats: 20 });
+  assertEquals(settingsOf(after)[0]?.divergence, { mass: 20, paper: 0 });
 });
 
 Deno.test("no measurements take a setting out of its range", () => {

@@ -4,6 +4,7 @@
  */
 import { OverloadedError, RequestError } from "../../core/errors.ts";
 import type {
+  AttentionState,
   Engine,
   EngineInfo,
   EngineStats,
@@ -164,6 +165,7 @@ export class FakeEngine implements Engine {
       finished: this.#finished,
       tau: this.produced * 0.5,
       cost: fakeCost(this.produced),
+      attention: fakeAttention(this.produced),
       forwardSeconds: 1.5,
       overheadSeconds: 0.25,
     });
@@ -176,6 +178,30 @@ export class FakeEngine implements Engine {
 
 function fakeCost(tokens: number) {
   return { flops: 2e9 * tokens, weightBytes: 5e8 * tokens, kvBytes: 5e8 * tokens, seconds: tokens };
+}
+
+function fakeAttention(steps: number): AttentionState {
+  return {
+    policy: "mass",
+    totals: {
+      prunedSteps: steps,
+      steps: 2 * steps,
+      blocksRead: 30 * steps,
+      blocksTotal: 100 * steps,
+      bytesRead: 4000 * steps,
+      bytesTotal: 10_000 * steps,
+      macs: 500 * steps,
+      macsTotal: 1000 * steps,
+      massDropped: 0.05,
+    },
+    bound: 0.02,
+    shadows: 3,
+    divergence: 0.005,
+    shadowSeconds: 0.5,
+    lengths: [
+      { length: 1024, mass: 0.9, threshold: 0.001, divergence: { mass: 0.005, paper: 0 } },
+    ],
+  };
 }
 
 function tokenEvent(token: number, top: number) {
@@ -230,6 +256,13 @@ function fakeInfo(contextLength: number): EngineInfo {
       topK: 64,
     },
     policy: "fcfs",
+    attention: {
+      policy: "mass",
+      allowed: ["off", "mass", "paper"],
+      floor: { mass: 0.5, minBlocks: 4 },
+      denseBelow: 1024,
+    },
+    entropyFloor: 0,
     maxSequenceTokens: contextLength,
   };
 }

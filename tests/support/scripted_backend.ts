@@ -1,15 +1,21 @@
 /**
  * A Backend without a model, for tests of everything above it. Its logits are a pure function of the
  * token history, read back through the block table from a simulated KV cache. A wrong table, a stale
- * prefix, a lost swap or a write to a shared block therefore changes what it answers.
+ * prefix, a lost swap or a write to a shared block therefore changes what it answers; and so does the
+ * plan that a token attended by, where that was pruned.
  */
 import {
+  type AttentionPlan,
+  type AttentionStats,
   type Backend,
   type BackendInfo,
   type BackendLimits,
   BLOCK_SIZE,
   type ForwardResult,
+  type KeyMoments,
+  type KeySketch,
   type LogitStats,
+  type Pruning,
   type SequenceInput,
 } from "../../core/engine/backend.ts";
 import { sumsOf, uncertaintyOf } from "../../core/entropic/entropy.ts";
@@ -26,6 +32,13 @@ export interface ScriptedOptions {
   readonly poison?: number;
   /** Changes a row of logits before anything is made of it. */
   readonly shape?: (logits: Float32Array, history: readonly number[]) => void;
+  /** Whether a sketch is set from the start; where left out, none can be. */
+  readonly prunes?: boolean;
+  /**
+   * What pruned attention does to a row, after `shape`. With it, a pruned token has the KV that it has
+   * densely, so that rows differ by what this does and nothing else.
+   */
+  readonly prune?: (logits: Float32Array, plan: AttentionPlan) => void;
 }
 
 /** Bytes of a simulated KV block: a token and a hash of 32 bits for each position. */
@@ -34,10 +47,16 @@ export const SCRIPTED_BLOCK_BYTES = BLOCK_SIZE * 8;
 export class ScriptedBackend implements Backend {
   readonly config: ModelConfig;
   readonly limits: BackendLimits;
+  readonly pruning?: Pruning;
+  /** The plan of each input so far, in order. */
+  readonly plans: AttentionPlan[] = [];
+  #prunes: boolean;
   readonly #options: ScriptedOptions;
   /** Shape [kvBlocks, BLOCK_SIZE, 2]: token + 1, and the hash of the history up to it. */
   readonly #kv: Uint32Array;
   #rows: Float32Array[] = [];
+  /** Hash of all KV that the latest row was made from. */
+  historyHash = 0;
   #disposed = false;
   forwards = 0;
   /** Calls of `logits`, `readBlocks` and `writeBlocks`. */
@@ -46,6 +65,13 @@ export class ScriptedBackend implements Backend {
   constructor(options: ScriptedOptions = {}) {
     const { vocabularySize = 64 } = options;
     this.#options = options;
+    this.#prunes = options.prunes ?? false;
+    if (options.prunes !== undefined) {
+      this.pruning = {
+        gather: (on) => Promise.resolve(on ? undefined : this.#moments()),
+        useSketch: (sketch) => this.#useSketch(sketch),
+      };
+    }
     this.config = scriptedConfig(vocabularySize, options.endTokens ?? [0]);
     this.limits = {
       kvBlocks: 64,
@@ -65,7 +91,27 @@ export class ScriptedBackend implements Backend {
       threads: 1,
       weightBytes: 0,
       kvBytes: this.limits.kvBlocks * SCRIPTED_BLOCK_BYTES,
+      prunes: this.#prunes,
     };
+  }
+
+  #moments(): KeyMoments {
+    const { layers, kvHeads, headSize } = this.config;
+    const heads = layers * kvHeads;
+    const squares = () => new Float32Array(heads * headSize ** 2);
+    return {
+      tokens: 0,
+      keyMean: new Float32Array(heads * headSize),
+      keys: squares(),
+      queries: squares(),
+    };
+  }
+
+  // deno-lint-ignore require-await -- rejects where it cannot answer
+  async #useSketch(sketch: KeySketch | undefined): Promise<void> {
+    this.#checkAlive();
+    this.#prunes = sketch !== undefined;
+    this.#kv.fill(0);
   }
 
   async forward(batch: readonly SequenceInput[]): Promise<ForwardResult> {
@@ -74,22 +120,13 @@ export class ScriptedBackend implements Backend {
     await this.#options.onForward?.(++this.forwards, batch);
     this.#checkAlive();
     this.#rows = [];
-    for (const input of batch) this.#run(input);
+    for (const input of batch) {
+      this.plans.push(input.attention);
+      this.#run(input);
+    }
     return {
       rows: this.#rows.map((logits) => this.#stats(logits)),
-      attention: batch.map(({ blockTable, tokens }) => {
-        const blocks = blockTable.length * tokens.length;
-        const bytes = blocks * SCRIPTED_BLOCK_BYTES, macs = blocks * BLOCK_SIZE;
-        return {
-          blocksRead: blocks,
-          blocksTotal: blocks,
-          bytesRead: bytes,
-          bytesTotal: bytes,
-          macs,
-          macsTotal: macs,
-          massDropped: 0,
-        };
-      }),
+      attention: batch.map(scriptedAttention),
     };
   }
 
@@ -155,9 +192,13 @@ export class ScriptedBackend implements Backend {
       const before = at === 0 ? 0 : this.#kv[this.#slot(input, at - 1) + 1] as number;
       const slot = this.#slot(input, at);
       this.#kv[slot] = token + 1;
-      this.#kv[slot + 1] = mix(mix(before, token + 1), at);
+      const pruned = isPruned(input.attention, at), { prune } = this.#options;
+      const salt = pruned && prune === undefined ? hashOf(input.attention) : 0;
+      this.#kv[slot + 1] = mix(mix(before, token + 1), at) ^ salt;
       if (output === "all" || (output === "last" && i === tokens.length - 1)) {
-        this.#rows.push(this.#row(input, at));
+        const row = this.#row(input, at);
+        if (pruned) prune?.(row, input.attention);
+        this.#rows.push(row);
       }
     }
   }
@@ -175,6 +216,7 @@ export class ScriptedBackend implements Backend {
       if (stored - 1 === poison) poisoned = true;
       hash = mix(mix(hash, stored), this.#kv[slot + 1] as number);
     }
+    this.historyHash = hash;
     const logits = new Float32Array(this.config.vocabularySize);
     const spread = 1 + hash % 8;
     for (let id = 0; id < logits.length; id++) {
@@ -222,6 +264,9 @@ export class ScriptedBackend implements Backend {
       tokens += count;
       rows += input.output === "none" ? 0 : input.output === "last" ? 1 : count;
       if (count === 0) throw new RangeError("Cannot run a sequence without new tokens");
+      if (input.attention.kind !== "dense" && !this.#prunes) {
+        throw new RangeError(`Cannot attend by ${input.attention.kind}: there is no sketch`);
+      }
       if (end > contextLength) throw new RangeError(`Cannot run position ${end - 1}`);
       if (end > input.blockTable.length * BLOCK_SIZE) throw new RangeError("Block table too short");
       for (let i = Math.floor(input.position / BLOCK_SIZE); i * BLOCK_SIZE < end; i++) {
@@ -242,6 +287,37 @@ export class ScriptedBackend implements Backend {
     if (tokens > maxBatchTokens) throw new RangeError(`Cannot run ${tokens} tokens at once`);
     if (rows > maxOutputRows) throw new RangeError(`Cannot output ${rows} rows at once`);
   }
+}
+
+/** Whether a token attends to less than all blocks before it. */
+function isPruned(plan: AttentionPlan, position: number): boolean {
+  return plan.kind !== "dense" && Math.ceil((position + 1) / BLOCK_SIZE) > plan.minBlocks;
+}
+
+function hashOf(plan: AttentionPlan): number {
+  return [...JSON.stringify(plan)].reduce((hash, char) => mix(hash, char.charCodeAt(0)), 1);
+}
+
+/** Blocks of a pruned token: a third, or `minBlocks`; an eighth of the rest's bytes for a sketch. */
+function scriptedAttention({ attention, position, tokens }: SequenceInput): AttentionStats {
+  let read = 0, total = 0, scanned = 0;
+  for (let at = position; at < position + tokens.length; at++) {
+    const blocks = Math.ceil((at + 1) / BLOCK_SIZE);
+    const pruned = isPruned(attention, at);
+    total += blocks;
+    if (attention.kind === "dense" || !pruned) read += blocks;
+    else read += Math.max(attention.minBlocks, Math.ceil(blocks / 3));
+    if (pruned) scanned += blocks;
+  }
+  return {
+    blocksRead: read,
+    blocksTotal: total,
+    bytesRead: (read + scanned / 8) * SCRIPTED_BLOCK_BYTES,
+    bytesTotal: total * SCRIPTED_BLOCK_BYTES,
+    macs: (read + scanned / 4) * BLOCK_SIZE,
+    macsTotal: total * BLOCK_SIZE,
+    massDropped: attention.kind === "mass" && scanned > 0 ? (1 - attention.mass) / 2 : 0,
+  };
 }
 
 function scriptedConfig(vocabularySize: number, endTokens: readonly number[]): ModelConfig {

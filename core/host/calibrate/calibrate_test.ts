@@ -15,8 +15,9 @@ import { chooseMass, MASSES } from "./choose_mass.ts";
 class PrunedBackend extends ScriptedBackend {
   /** Tokens that were seen while gathering, and the sketch that is set. */
   gathered = 0;
+  stretch = 0;
   sketch: KeySketch | undefined;
-  readonly pruning: Pruning;
+  override readonly pruning: Pruning;
   /** Nats that the best logit loses for all of the attention. */
   readonly #harm: number;
   #batch: readonly SequenceInput[] = [];
@@ -25,13 +26,15 @@ class PrunedBackend extends ScriptedBackend {
     super({
       vocabularySize: 260,
       limits: { kvBlocks: 512, contextLength: 2048, maxBatchTokens: 256 },
+      prunes: true,
+      prune: () => {}, // `logits` does
     });
     this.#harm = harm;
     const { layers, kvHeads, headSize } = this.config;
     const heads = layers * kvHeads;
     let gathering = false;
     this.pruning = {
-      gather: (on) => {
+      gather: (on, stretch = 1) => {
         const moments: KeyMoments = {
           tokens: this.gathered,
           keyMean: new Float32Array(heads * headSize),
@@ -41,6 +44,7 @@ class PrunedBackend extends ScriptedBackend {
         const wasGathering = gathering;
         gathering = on;
         this.isGathering = on;
+        if (on) this.stretch = stretch;
         return Promise.resolve(wasGathering ? moments : undefined);
       },
       useSketch: (sketch) => {
@@ -90,6 +94,7 @@ Deno.test("calibrate gathers all texts, sets the sketch and chooses a share for 
     { model: "m", lengths: [512, 1024, 2048], dimensions: 8, log: (line) => lines.push(line) },
   );
   assertEquals([model, bound, backend.gathered], ["m", 0.02, 1505]);
+  assertEquals(backend.stretch, Math.floor(backend.config.contextLength / 1024));
   assertEquals(backend.sketch, sketch);
   assertEquals(mass.map(({ length }) => length), [512, 1024]);
   assertEquals(lines.length, 4);
@@ -104,6 +109,14 @@ Deno.test("calibrate in a hurry reads little and leaves the shares open", async 
     dimensions: 8,
   });
   assertEquals([found.mass, found.bound, backend.gathered], [[], undefined, 1024]);
+});
+
+Deno.test("calibrate spreads a short text over the context as well", async () => {
+  const backend = new PrunedBackend();
+  const options = { model: "m", quick: true, dimensions: 8 };
+  await calibrate(backend, new ByteTokenizer(), [TEXT.slice(0, 100)], options);
+  assertEquals(backend.gathered, 100);
+  assertEquals(backend.stretch, Math.floor(backend.config.contextLength / 100));
 });
 
 Deno.test("calibrate refuses backends that cannot prune, and texts of nothing", async () => {

@@ -18,7 +18,7 @@ Deno.test("compareWithDense finds no difference between dense and dense", async 
 });
 
 Deno.test("compareWithDense feeds each contender its own history on the shared prefix", async () => {
-  const backend = new ScriptedBackend();
+  const backend = new ScriptedBackend({ prunes: true, prune: () => {} });
   const [results] = await compareWithDense(backend, TEXT, [96], 32, [DENSE, MASS, DENSE]);
   const reference = new ScriptedBackend();
   const blockTable = [0, 1, 2, 3, 4, 5, 6];
@@ -39,6 +39,7 @@ Deno.test("compareWithDense feeds each contender its own history on the shared p
 Deno.test("compareWithDense tells a contender of its latest step", async () => {
   const plans: AttentionPlan[] = [];
   const backend = new ScriptedBackend({
+    prunes: true,
     onForward: (_, batch) => {
       if (batch.length > 1) plans.push(batch[1]!.attention);
     },
