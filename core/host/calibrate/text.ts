@@ -193,5 +193,76 @@ fn main() {
     }
 }
 
+How to letter a chart
+
+Use black ink and a steel nib no wider than half a millimetre. Soundings are written upright; names of rocks, shoals and banks lean to the right; names of places on land stand straight. A sounding marks the spot where the first digit stands, not the middle of the number. Never let a name cross a depth contour: turn it, shorten it, or move it out to sea with a thin line back to its place. Where two names compete for the same water, the danger wins. When the sheet is full, wait a day before inking the border, because paper that has been wet for hours is longer than it was, and a border drawn on long paper will never close.
+
+What a beginner gets wrong most often is not the lettering but the erasing. Erase towards yourself, with the grain, and only when the ink is dry through. If the surface breaks, burnish it with a bone folder before you write on it again; otherwise the next stroke will run along every fibre, and the rock will grow a beard.
+
+export type Result<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly error: string };
+
+/** A queue that hands out what is most urgent first; ties go to what came first. */
+export class PriorityQueue<T> {
+  #items: { readonly value: T; readonly urgency: number; readonly order: number }[] = [];
+  #count = 0;
+
+  get size(): number {
+    return this.#items.length;
+  }
+
+  push(value: T, urgency: number): void {
+    this.#items.push({ value, urgency, order: this.#count++ });
+    let child = this.#items.length - 1;
+    while (child > 0) {
+      const parent = (child - 1) >> 1;
+      if (!this.#isBefore(child, parent)) break;
+      this.#swap(child, parent);
+      child = parent;
+    }
+  }
+
+  pop(): T | undefined {
+    const first = this.#items[0];
+    const last = this.#items.pop();
+    if (first === undefined || last === undefined) return undefined;
+    if (this.#items.length > 0) {
+      this.#items[0] = last;
+      this.#sink(0);
+    }
+    return first.value;
+  }
+
+  #sink(parent: number): void {
+    while (true) {
+      let best = parent;
+      for (const child of [2 * parent + 1, 2 * parent + 2]) {
+        if (child < this.#items.length && this.#isBefore(child, best)) best = child;
+      }
+      if (best === parent) return;
+      this.#swap(best, parent);
+      parent = best;
+    }
+  }
+
+  #isBefore(a: number, b: number): boolean {
+    const [x, y] = [this.#items[a], this.#items[b]];
+    if (x === undefined || y === undefined) return false;
+    return x.urgency > y.urgency || (x.urgency === y.urgency && x.order < y.order);
+  }
+
+  #swap(a: number, b: number): void {
+    const [x, y] = [this.#items[a], this.#items[b]];
+    if (x !== undefined && y !== undefined) [this.#items[a], this.#items[b]] = [y, x];
+  }
+}
+
+User: I set up a weather station on our roof last week and the readings look wrong at night. Between two and four in the morning the temperature jumps up by three degrees and then falls again. What could it be?
+
+Assistant: A short rise at the same hour every night usually has a cause close to the sensor rather than in the weather. I would look at three things. First, something that switches on at a fixed time: a boiler flue, a heat pump or a kitchen fan that blows past the mast. Second, the power supply: some chargers warm the housing when the battery reaches its full voltage. Third, cloud: on a clear night the roof loses heat to the sky, and when cloud moves in, it stops doing so and the air above it warms within minutes. That would not happen at the same hour every night, though. To tell them apart, move the sensor two metres along the ridge for one night and compare.
+
+User: It was the boiler. It runs its hot water cycle at two. Thank you! Should I correct the old data or throw it away?
+
+Assistant: Keep the original readings as they are and add a column that marks them as disturbed. You can then leave the marked hours out when you compute means, and if you learn more later, nothing has been lost.
+
 In the spring the question was not put again. Nobody could say afterwards whose task it had been. The bill for the electricity came to the parish office in April and in July and in October, and each time the treasurer, who was Nils Haugen's eldest, paid it out of the fund for the churchyard wall, because the wall, as he said, was not going anywhere. Marta Olsen went on climbing the stairs. On the ninth of March, two years to the day after the vote, she wrote down the wind, which was light, and the barometer, which was high, and the number of ships, which was one. Then she took up the pen again and made a small cross in the margin, and for the first time in her life she added a fourth line. It said: *Lindis, outward bound, all lamps lit. A man at the rail. He waved.*
 `;

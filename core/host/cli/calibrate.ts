@@ -1,0 +1,96 @@
+/** `deno task calibrate`: measures what pruned attention may leave out, and keeps it beside the model. */
+import { readFile } from "node:fs/promises";
+import process from "node:process";
+import { openModel } from "../../model/gguf/open_model.ts";
+import { tokenizerFromGguf } from "../../model/tokenizer_gguf.ts";
+import { createTokenizer } from "../../../wasm/tokenizer.ts";
+import {
+  calibrate,
+  calibrationPath,
+  DEFAULT_BOUND,
+  modelFingerprint,
+  saveCalibration,
+} from "../calibrate/mod.ts";
+import { createBackend, withSources } from "../open_engine.ts";
+import { DEFAULT_MODEL } from "../store/known_models.ts";
+import { progressBar, resolveModel } from "../store/mod.ts";
+import { type Arguments, type Command, runCommand } from "./options.ts";
+
+const COMMAND = {
+  usage: "calibrate [FILE…]",
+  about: `Measures what attention may leave out of a model's context, and keeps it beside the model.
+Reads the text FILES, or text of its own. Takes minutes; with --quick seconds, and the shares are
+left to the engine's defaults.`,
+  options: {
+    model: { value: "M", help: "as `deno task model` takes it (default SmolLM2)" },
+    "model-dir": { value: "DIR", help: "folder for models (else ENTROPIC_MODEL_DIR)" },
+    text: {
+      value: "FILES",
+      help: "text to calibrate on, files apart by commas (default: own text)",
+    },
+    bound: { value: "B", help: `most nats of divergence from dense (default ${DEFAULT_BOUND})` },
+    lengths: { value: "LIST", help: "context lengths to measure at (default 1024,2048,4096,8192)" },
+    threads: { value: "N", help: "compute threads (default 1)" },
+    quick: { help: "sketch the keys only" },
+    json: { help: "print the result, but for the sketch, as one JSON document" },
+  },
+  operands: [0, 100],
+} as const satisfies Command<string>;
+
+type Given = Arguments<keyof typeof COMMAND.options>;
+
+/** KV blocks for the contenders' own positions, beside the context's. */
+const SPARE_BLOCKS = 128;
+
+async function main(given: Given): Promise<void> {
+  const { paths } = await resolveModel(given.text("model") ?? DEFAULT_MODEL, {
+    dir: given.text("model-dir"),
+    onProgress: progressBar(process.stderr),
+  });
+  const [first = ""] = paths;
+  const lengths = lengthsOf(given.text("lengths"));
+  const bound = given.number("bound", Number.MIN_VALUE, Infinity);
+  const threads = given.integer("threads", 1, 256);
+  const names = [given.text("text"), ...given.operands].filter((name) => name !== undefined);
+  const texts = await Promise.all(names.map((name) => readFile(name, "utf8")));
+  const calibration = await withSources({ paths }, async (sources) => {
+    const { files, metadata } = await openModel(sources);
+    const kvBlocks = Math.ceil(files.config.contextLength / 16) + SPARE_BLOCKS;
+    const [backend, tokenizer, model] = await Promise.all([
+      createBackend(files, { kvBlocks, ...(threads !== undefined && { threads }) }),
+      createTokenizer(tokenizerFromGguf(metadata)),
+      modelFingerprint(files),
+    ]);
+    try {
+      return await calibrate(backend, tokenizer, texts.length > 0 ? texts : undefined, {
+        model,
+        quick: given.flag("quick"),
+        ...(bound !== undefined && { bound }),
+        ...(lengths !== undefined && { lengths }),
+        log: (line) => console.error(line),
+      });
+    } finally {
+      await backend.dispose();
+    }
+  });
+  const path = calibrationPath(first);
+  await saveCalibration(path, calibration);
+  const { model, mass, bound: kept, sketch: { dimensions } } = calibration;
+  if (!given.flag("json")) return console.log(path);
+  console.log(JSON.stringify({ path, model, dimensions, bound: kept ?? null, mass }));
+}
+
+/** @throws {RangeError} Not whole numbers, or not ascending. */
+function lengthsOf(given: string | undefined): number[] | undefined {
+  if (given === undefined) return undefined;
+  const lengths = given.split(",").map(Number);
+  const ascending = lengths.every((length, i) => i === 0 || length > (lengths[i - 1] ?? 0));
+  if (!lengths.every((length) => length >= 256 && length % 16 === 0) || !ascending) {
+    throw new RangeError(
+      `Cannot use --lengths "${given}": it takes multiples of 16 from 256 on, ascending`,
+    );
+  }
+  return lengths;
+}
+
+await runCommand(COMMAND, main);
