@@ -6,8 +6,10 @@ import { type Command, runCommand } from "../../core/host/cli/options.ts";
 import type { LanguageModel } from "../../core/language_model.ts";
 import { loadModel } from "../../mod.ts";
 import { REAL_MODEL } from "../support/real_model.ts";
+import { evaluateDivergence } from "./divergence.ts";
+import { evaluatePasskey } from "./passkey.ts";
 import { engineScore, perplexity } from "./perplexity.ts";
-import { evaluateSampling, type SamplingResult } from "./sampling.ts";
+import { evaluateSampling } from "./sampling.ts";
 import { mobyDick, stateOfTheUnion } from "./texts.ts";
 
 /** Tokens in a window of the perplexity. */
@@ -19,8 +21,8 @@ const TEXTS = [
   { text: "sotu-2015", read: stateOfTheUnion, windows: 7, native: 21.75 },
 ];
 
-interface Result {
-  readonly name: string;
+interface PerplexityResult {
+  readonly name: "ppl";
   readonly text: string;
   readonly ppl: number;
   readonly error: number;
@@ -29,8 +31,8 @@ interface Result {
   readonly windows: number;
 }
 
-async function evaluatePerplexity(model: LanguageModel): Promise<Result[]> {
-  const results: Result[] = [];
+async function evaluatePerplexity(model: LanguageModel): Promise<PerplexityResult[]> {
+  const results: PerplexityResult[] = [];
   for (const { text, read, windows: most, native } of TEXTS) {
     const tokens = model.tokenizer.encode(await read());
     const { ppl, error, windows } = await perplexity(
@@ -48,12 +50,27 @@ async function evaluatePerplexity(model: LanguageModel): Promise<Result[]> {
   return results;
 }
 
-type Evaluate = (model: LanguageModel) => Promise<readonly (Result | SamplingResult)[]>;
+/** From a model, as `deno task model` takes it, to rows of results. */
+type Evaluate = (spec: string) => Promise<readonly { readonly name: string }[]>;
 
 const EVALUATIONS: Readonly<Record<string, Evaluate>> = {
-  ppl: evaluatePerplexity,
-  sampling: evaluateSampling,
+  ppl: withModel(evaluatePerplexity),
+  sampling: withModel(evaluateSampling),
+  divergence: evaluateDivergence,
+  passkey: evaluatePasskey,
 };
+
+/** Lends an evaluation a model with its engine. */
+function withModel<Row>(evaluate: (model: LanguageModel) => Promise<readonly Row[]>) {
+  return async (spec: string): Promise<readonly Row[]> => {
+    const model = await loadModel({ model: spec, context: 2 * WINDOW });
+    try {
+      return await evaluate(model);
+    } finally {
+      await model.engine.dispose();
+    }
+  };
+}
 
 const COMMAND = {
   usage: "eval [NAME…]",
@@ -72,15 +89,8 @@ await runCommand(COMMAND, async (given) => {
     const allowed = Object.keys(EVALUATIONS).join(", ");
     throw new RangeError(`Cannot evaluate "${unknown.join(", ")}": evaluations are ${allowed}`);
   }
-  const model = await loadModel({
-    model: given.text("model") ?? REAL_MODEL ?? "smollm2",
-    context: 2 * WINDOW,
-  });
-  const results: (Result | SamplingResult)[] = [];
-  try {
-    for (const name of names) results.push(...await EVALUATIONS[name]?.(model) ?? []);
-  } finally {
-    await model.engine.dispose();
-  }
+  const spec = given.text("model") ?? REAL_MODEL ?? "smollm2";
+  const results: { readonly name: string }[] = [];
+  for (const name of names) results.push(...await EVALUATIONS[name]?.(spec) ?? []);
   if (given.flag("json")) console.log(JSON.stringify({ results }, null, 2));
 });

@@ -24,5 +24,20 @@ export async function mobyDick(): Promise<string> {
 
 /** The State of the Union address of 2015. */
 export async function stateOfTheUnion(): Promise<string> {
-  return `${(await dataset<{ text: string }>("sotu", "2015_barack_obama_d")).text}\n`;
+  return await address(2015);
+}
+
+/** Those of 2013 to 2015: speech enough for any context. */
+export async function speeches(): Promise<string> {
+  return (await Promise.all([2013, 2014, 2015].map(address))).join("\n");
+}
+
+async function address(year: number): Promise<string> {
+  return `${(await dataset<{ text: string }>("sotu", `${year}_barack_obama_d`)).text}\n`;
+}
+
+/** The scanner of the TypeScript compiler, 6.0.3: code as its package has it. */
+export async function typescriptScanner(): Promise<string> {
+  const specifier = "npm:typescript@6.0.3";
+  return String((await import(specifier)).default.createScanner);
 }
