@@ -17,8 +17,8 @@ import type { SequenceRequest } from "./engine.ts";
 import type { LocalEngineOptions } from "./engine_options.ts";
 import { LocalEngine } from "./local_engine.ts";
 
-/** Prunes from 40 tokens on, and shadows nothing. */
-const EARLY: AttentionSettings = { denseBelow: 40, shadowEvery: 0 };
+/** Prunes from 70 tokens on, and shadows nothing. */
+const EARLY: AttentionSettings = { denseBelow: 70, shadowEvery: 0 };
 const MASS: AttentionControl = { policy: "mass", mass: 0.8, minBlocks: 4 };
 
 function engineOf(backend: ScriptedOptions = {}, options: LocalEngineOptions = {}) {
@@ -36,11 +36,11 @@ const tokensOf = async (engine: LocalEngine, asked: SequenceRequest) => [
 Deno.test("a prompt attends densely, its answer by plan once the context is long enough", async () => {
   const seen: SequenceInput[] = [];
   const { engine } = engineOf({ onForward: (_, batch) => void seen.push(...batch) });
-  await run(engine, asking(30, { maxTokens: 20 }));
-  await run(engine, asking(60, { maxTokens: 3 }));
+  await run(engine, asking(60, { maxTokens: 20 }));
+  await run(engine, asking(90, { maxTokens: 3 }));
   const mass = { kind: "mass", mass: 0.8, minBlocks: 4 } as const;
   for (const { position, tokens, attention } of seen) {
-    const pruned = tokens.length === 1 && position >= 39;
+    const pruned = tokens.length === 1 && position >= 69;
     assertEquals(attention, pruned ? mass : { kind: "dense" }, `position ${position}`);
   }
   assertEquals(seen.filter(({ attention }) => attention.kind === "mass").length, 10 + 2);
@@ -49,8 +49,8 @@ Deno.test("a prompt attends densely, its answer by plan once the context is long
 Deno.test("a gain and the paper's threshold follow the entropy of the distribution drawn from", async () => {
   for (const control of [{ ...MASS, gain: 0.05 }, { policy: "paper", minBlocks: 4 }] as const) {
     const { engine, scripted } = engineOf();
-    const { events } = await run(engine, asking(60, { attention: control, maxTokens: 12 }));
-    const plans = scripted.plans.slice(1);
+    const { events } = await run(engine, asking(80, { attention: control, maxTokens: 12 }));
+    const plans = scripted.plans.slice(2);
     const entropies = events.flatMap((event) => event.type === "token" ? event.entropy : []);
     let sum = 0;
     for (const [i, plan] of plans.entries()) {
@@ -134,16 +134,16 @@ Deno.test("what a pruned answer wrote is no prefix for anybody", async () => {
     const longer = request(prompt, { ignoreEos: true, attention });
     const { tokens, end } = await run(engine, longer);
     assertEquals([...tokens], (await tokensAlone([longer]))[0]);
-    if (attention.policy === "off") assertEquals(end.usage.cachedTokens, 48);
+    if (attention.policy === "off") assertEquals(end.usage.cachedTokens, 64);
   }
 });
 
 Deno.test("a dense answer stays a prefix, also in a sequence that is pruned later", async () => {
   const { engine } = engineOf();
-  const first = await run(engine, asking(10, { maxTokens: 60 }));
+  const first = await run(engine, asking(10, { maxTokens: 90 }));
   const prompt = [...promptOf(10, 10), ...first.tokens, 5, 6, 7];
   const { end } = await run(engine, request(prompt, { ignoreEos: true }));
-  assertEquals(end.usage.cachedTokens, 32, "39 tokens attended densely");
+  assertEquals(end.usage.cachedTokens, 64, "69 tokens attended densely");
 });
 
 Deno.test("a pruned sequence that is computed again takes no dense blocks for its own", async () => {

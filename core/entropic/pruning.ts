@@ -109,8 +109,10 @@ export function attentionBudget(
   held: { readonly mass: number; readonly threshold: number },
   { denseBelow = DENSE_BELOW, floor = ATTENTION_FLOOR } = {},
 ): AttentionBudget {
-  if (control.policy === "off" || at.context < denseBelow) return { kind: "dense" };
   const minBlocks = Math.max(floor.minBlocks, control.minBlocks ?? MIN_BLOCKS);
+  if (control.policy === "off" || at.context < denseBelow || at.blocks <= minBlocks) {
+    return { kind: "dense" };
+  }
   if (control.policy === "mass") {
     const { mass = held.mass, gain = 0 } = control;
     const wanted = mass + gain * (at.entropy - at.meanEntropy);

@@ -46,7 +46,8 @@ Deno.test("attentionBudget is dense where it is off and in short contexts", () =
   for (const policy of ["mass", "paper"] as const) {
     assertEquals(attentionBudget({ policy }, at(DENSE_BELOW - 1), HELD), { kind: "dense" });
     assert(attentionBudget({ policy }, at(DENSE_BELOW), HELD).kind !== "dense");
-    assert(attentionBudget({ policy }, at(40), HELD, { denseBelow: 0 }).kind !== "dense");
+    assert(attentionBudget({ policy }, at(500), HELD, { denseBelow: 0 }).kind !== "dense");
+    assertEquals(attentionBudget({ policy, minBlocks: 100 }, at(1600), HELD), { kind: "dense" });
   }
 });
 
