@@ -1,0 +1,68 @@
+/** The rows of the paper's table (arXiv 2603.03310): which layers are on, and what that asks for. */
+import type { SequenceRequest } from "../../../core/engine/engine.ts";
+import { createPolicy } from "../../../core/engine/policies/mod.ts";
+import type { Policy } from "../../../core/engine/policy.ts";
+import type { AttentionControl } from "../../../core/entropic/pruning.ts";
+import type { TemperatureLaw } from "../../../core/entropic/temperature.ts";
+
+/** Micro, macro, meso. */
+export type Layer = "sampling" | "scheduling" | "attention";
+
+export const POLICIES = {
+  baseline: [],
+  sampling: ["sampling"],
+  scheduling: ["scheduling"],
+  attention: ["attention"],
+  "sampling+scheduling": ["sampling", "scheduling"],
+  "sampling+attention": ["sampling", "attention"],
+  "scheduling+attention": ["scheduling", "attention"],
+  all: ["sampling", "scheduling", "attention"],
+} as const satisfies Record<string, readonly Layer[]>;
+
+export type PolicyName = keyof typeof POLICIES;
+
+/** How each layer works where it is on. */
+export interface LayerSettings {
+  /** Of every request; where the law starts from. */
+  readonly temperature: number;
+  readonly law: TemperatureLaw;
+  /** H* of the law, in nats. */
+  readonly target: number;
+  /** Patience of the `entropic` scheduling policy; its default where left out. */
+  readonly tail?: number;
+  /** Missing where the backend cannot prune: attention is dense then, whatever the row. */
+  readonly attention?: MassAttention;
+}
+
+/** The attention layer: so much of the attention's mass, and so many blocks at least. */
+export type MassAttention = Required<Pick<AttentionControl, "mass" | "minBlocks">> & {
+  readonly policy: "mass";
+};
+
+/** What a workload asks for, before any layer has its say. */
+export interface Asked extends Pick<SequenceRequest, "prompt" | "maxTokens" | "ignoreEos"> {
+  readonly seed: bigint;
+}
+
+export function has(policy: PolicyName, layer: Layer): boolean {
+  return (POLICIES[policy] as readonly Layer[]).includes(layer);
+}
+
+/** The request as a row of the table makes it. */
+export function requestUnder(
+  policy: PolicyName,
+  { seed, ...asked }: Asked,
+  { temperature, law, target, attention }: LayerSettings,
+): SequenceRequest {
+  const control = has(policy, "sampling") && { temperatureControl: { law, target } };
+  return {
+    ...asked,
+    sampling: { temperature, seed, ...control },
+    ...(has(policy, "attention") && attention && { attention }),
+  };
+}
+
+/** Who runs first under a row of the table. */
+export function schedulingOf(policy: PolicyName, { tail }: LayerSettings): Policy {
+  return has(policy, "scheduling") ? createPolicy("entropic", tail) : createPolicy("fcfs");
+}
