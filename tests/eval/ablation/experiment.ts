@@ -1,9 +1,16 @@
 /** A workload under every policy: repeats with paired seeds, policies taking turns within each. */
 import { type Backend, BLOCK_SIZE } from "../../../core/engine/backend.ts";
-import { compareWithDense } from "../../../core/host/calibrate/compare.ts";
+import { compareWithDense, type Contender } from "../../../core/host/calibrate/compare.ts";
 import { type Divergence, divergenceOf } from "../../../core/host/calibrate/divergence.ts";
 import { type Figures, figuresOf } from "./figures.ts";
-import { type LayerSettings, type PolicyName, requestUnder, schedulingOf } from "./policies.ts";
+import { attentionBudget, type AttentionControl } from "../../../core/entropic/pruning.ts";
+import {
+  attentionOf,
+  type LayerSettings,
+  type PolicyName,
+  requestUnder,
+  schedulingOf,
+} from "./policies.ts";
 import { type CompareWithDense, type Evidence, qualityOf } from "./quality.ts";
 import { type StoredPrefix, storePrefix, withPrefix } from "./stored_prefix.ts";
 import { type Row, rowOf, type Synergy, synergyOf } from "./table.ts";
@@ -59,7 +66,7 @@ export async function runExperiment(backend: Backend, experiment: Experiment): P
     [...evidence].map(([policy, { trials }]) => [policy, trials.map(figuresOf)] as const),
   );
   const baseline = evidence.get("baseline") ?? new Collected();
-  const compare = comparison(backend, prefix, experiment);
+  const compare = comparison(backend, prefix, experiment.scored, layers);
   const rows: Row[] = [];
   for (const [policy, found] of evidence) {
     const quality = await qualityOf(
@@ -68,7 +75,7 @@ export async function runExperiment(backend: Backend, experiment: Experiment): P
       baseline,
       backend,
       prefix,
-      compare,
+      compare(policy),
     );
     const runs = figures.get(policy) ?? [];
     rows.push(rowOf(policy, workload, runs, figures.get("baseline") ?? [], quality));
@@ -123,25 +130,42 @@ function jobsOf(
   }));
 }
 
-/** Measures the attention layer against dense attention on the document: once, when it is first asked for. */
+/** Measures each way to prune against dense attention on the document: once, when first asked for. */
 function comparison(
   backend: Backend,
   prefix: StoredPrefix,
-  { settings: { attention }, scored }: Experiment,
-): CompareWithDense | undefined {
+  scored: number,
+  layers: LayerSettings,
+): (policy: PolicyName) => CompareWithDense | undefined {
   const { tokens } = prefix;
   // The last token has no next one to be scored by, and lengths are whole blocks.
   const length = tokens.length - BLOCK_SIZE;
-  if (attention === undefined || length <= scored) return undefined;
-  const { mass, minBlocks } = attention;
-  const plan = { kind: "mass", mass, minBlocks } as const;
-  let measured: Promise<Divergence> | undefined;
-  const measure = async () => {
+  const measured = new Map<string, Promise<Divergence>>();
+  const measure = async (control: AttentionControl) => {
+    const contender = contenderOf(control, length, backend.config.vocabularySize);
     const lent = withPrefix(backend, prefix);
-    const [comparisons] = await compareWithDense(lent, tokens, [length], scored, [plan]);
+    const [comparisons] = await compareWithDense(lent, tokens, [length], scored, [contender]);
     return divergenceOf(comparisons ?? []);
   };
-  return () => measured ??= measure();
+  return (policy) => {
+    const control = attentionOf(policy, layers);
+    if (control === undefined || length <= scored) return undefined;
+    return () => {
+      const found = measured.get(control.policy) ?? measure(control);
+      measured.set(control.policy, found);
+      return found;
+    };
+  };
+}
+
+/** The engine's way from a control to a plan, at one length of context. */
+function contenderOf(control: AttentionControl, context: number, vocabulary: number): Contender {
+  const at = { context, blocks: context / BLOCK_SIZE, maxEntropy: Math.log(vocabulary) };
+  const held = { mass: 1, threshold: 0 };
+  const budget = (entropy: number) =>
+    attentionBudget(control, { ...at, entropy, meanEntropy: entropy }, held);
+  // Only the paper's threshold follows the last entropy.
+  return control.policy === "paper" ? ({ entropy }) => budget(entropy) : budget(0);
 }
 
 /** Another policy begins each repeat, so that no one gains by its place. */

@@ -71,7 +71,6 @@ function settingsOf(given: Given): Experiment["settings"] {
     law,
     ...(tail !== undefined && { tail }),
     attention: {
-      policy: "mass",
       mass: given.number("mass", 0.01, 1) ?? 0.9,
       minBlocks: given.integer("min-blocks", 0, 1e6) ?? 24,
     },
@@ -84,7 +83,8 @@ async function measure(given: Given): Promise<Report> {
   const plan = planOf(given), { attention, ...layers } = settingsOf(given);
   const { policies, repeats, scored, workloads } = plan;
   const spec = given.text("model") ?? "smollm2";
-  const { backend, tokenizer, template, prunes } = await openBench(spec, blocksFor(plan));
+  const bench = await openBench(spec, blocksFor(plan), given.flag("quick"));
+  const { backend, tokenizer, template, prunes } = bench;
   const info = backend.describe();
   log(`${info.kind} ${info.variant}, ${prunes ? "attention can be pruned" : "attention is dense"}`);
   const results: Row[] = [], synergy: Synergy[] = [], targets: Record<string, number> = {};

@@ -20,10 +20,11 @@ export interface Bench {
 
 /**
  * @param spec As `deno task model` takes it.
+ * @param quick Whether little text has to do for the sketch of the keys.
  * @throws {ModelError} The model is not there.
  * @throws {TypeError} It cannot chat.
  */
-export async function openBench(spec: string, kvBlocks: number): Promise<Bench> {
+export async function openBench(spec: string, kvBlocks: number, quick = false): Promise<Bench> {
   const { paths } = await resolveModel(spec);
   const sources = await openFiles(paths);
   try {
@@ -33,7 +34,7 @@ export async function openBench(spec: string, kvBlocks: number): Promise<Bench> 
     if (template === undefined) throw new TypeError(`Cannot run ${spec}: it has no chat template`);
     const tokenizer = await createTokenizer(tokenizerSpec);
     const backend = await createWasmBackend({ files, kvBlocks });
-    return { backend, tokenizer, template, prunes: await prepareSketch(backend, tokenizer) };
+    return { backend, tokenizer, template, prunes: await prepareSketch(backend, tokenizer, quick) };
   } finally {
     await Promise.all(sources.map((source) => source.close()));
   }

@@ -2,7 +2,7 @@
 import type { SequenceRequest } from "../../../core/engine/engine.ts";
 import { createPolicy } from "../../../core/engine/policies/mod.ts";
 import type { Policy } from "../../../core/engine/policy.ts";
-import type { AttentionControl } from "../../../core/entropic/pruning.ts";
+import { type AttentionControl, DEFAULT_THRESHOLD } from "../../../core/entropic/pruning.ts";
 import type { TemperatureLaw } from "../../../core/entropic/temperature.ts";
 
 /** Micro, macro, meso. */
@@ -17,6 +17,8 @@ export const POLICIES = {
   "sampling+attention": ["sampling", "attention"],
   "scheduling+attention": ["scheduling", "attention"],
   all: ["sampling", "scheduling", "attention"],
+  /** All layers in the paper's literal forms. */
+  paper: ["sampling", "scheduling", "attention"],
 } as const satisfies Record<string, readonly Layer[]>;
 
 export type PolicyName = keyof typeof POLICIES;
@@ -30,14 +32,12 @@ export interface LayerSettings {
   readonly target: number;
   /** Patience of the `entropic` scheduling policy; its default where left out. */
   readonly tail?: number;
-  /** Missing where the backend cannot prune: attention is dense then, whatever the row. */
-  readonly attention?: MassAttention;
+  /**
+   * Share of the attention to keep, and blocks to read at least. Missing where the backend cannot
+   * prune: attention is dense then, whatever the row.
+   */
+  readonly attention?: { readonly mass: number; readonly minBlocks: number };
 }
-
-/** The attention layer: so much of the attention's mass, and so many blocks at least. */
-export type MassAttention = Required<Pick<AttentionControl, "mass" | "minBlocks">> & {
-  readonly policy: "mass";
-};
 
 /** What a workload asks for, before any layer has its say. */
 export interface Asked extends Pick<SequenceRequest, "prompt" | "maxTokens" | "ignoreEos"> {
@@ -52,17 +52,32 @@ export function has(policy: PolicyName, layer: Layer): boolean {
 export function requestUnder(
   policy: PolicyName,
   { seed, ...asked }: Asked,
-  { temperature, law, target, attention }: LayerSettings,
+  settings: LayerSettings,
 ): SequenceRequest {
+  const { temperature, target } = settings;
+  const law = policy === "paper" ? "seed" : settings.law;
+  const attention = attentionOf(policy, settings);
   const control = has(policy, "sampling") && { temperatureControl: { law, target } };
   return {
     ...asked,
     sampling: { temperature, seed, ...control },
-    ...(has(policy, "attention") && attention && { attention }),
+    ...(attention && { attention }),
   };
+}
+
+/** How a row's requests attend; every number is given, so that no safeguard turns it. */
+export function attentionOf(
+  policy: PolicyName,
+  { attention }: LayerSettings,
+): AttentionControl | undefined {
+  if (attention === undefined || !has(policy, "attention")) return undefined;
+  if (policy !== "paper") return { policy: "mass", ...attention };
+  const { minBlocks } = attention;
+  return { policy: "paper", threshold: DEFAULT_THRESHOLD, minBlocks };
 }
 
 /** Who runs first under a row of the table. */
 export function schedulingOf(policy: PolicyName, { tail }: LayerSettings): Policy {
-  return has(policy, "scheduling") ? createPolicy("entropic", tail) : createPolicy("fcfs");
+  if (!has(policy, "scheduling")) return createPolicy("fcfs");
+  return createPolicy(policy === "paper" ? "paper" : "entropic", tail);
 }

@@ -33,7 +33,7 @@ export const FULL: Plan = {
 
 export const QUICK: Plan = {
   workloads: {
-    "long-context": { document: 4096, requests: 8, slots: 8, maxTokens: [48], fixedLength: true },
+    "long-context": { document: 4096, requests: 8, slots: 8, maxTokens: [64], fixedLength: true },
   },
   policies: ["baseline", "attention", "all"],
   repeats: 3,

@@ -102,7 +102,8 @@ function pruned(row: SweepRow): Cells {
 
 /** The tables of a run, by name. */
 export function tablesOf({ results, synergy }: Report): Record<string, string> {
-  const tables: Record<string, string> = { synergy: markdown(synergy.map(together)) };
+  const tables: Record<string, string> = {};
+  if (synergy.length > 0) tables.synergy = markdown(synergy.map(together));
   for (const workload of new Set(results.map((row) => row.workload))) {
     const rows = results.filter((row) => row.workload === workload);
     tables[workload] = markdown(rows.map(ratios));
