@@ -21,6 +21,10 @@ export interface SequenceFacts {
   readonly uncomputedTokens: number;
   /** Whether it holds KV blocks. */
   readonly resident: boolean;
+  /** KV of its first positions in host memory, since it lost its blocks. */
+  readonly host?: { readonly positions: number } | undefined;
+  /** Milliseconds from arrival to the last token that its caller hopes for. */
+  readonly latencyTarget?: number | undefined;
   /** Its entropic time, latest entropy, and how fast that falls. */
   readonly clock: EntropicClock;
   /** What its distributions say about ending. */

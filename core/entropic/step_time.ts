@@ -33,6 +33,7 @@ export const FIRST_FIT: StepTimeFit = {
   moments: [0, 0, 0],
 };
 
+/** @param discount What the steps so far count for, beside this one; 1 forgets nothing. */
 export function observeStepTime(
   fit: StepTimeFit,
   step: {
@@ -40,13 +41,14 @@ export function observeStepTime(
     readonly prefillTokens: number;
     readonly milliseconds: number;
   },
+  discount = DISCOUNT,
 ): StepTimeFit {
   const { decodes: d, prefillTokens: p, milliseconds } = step;
   const features = [1, d, p];
   const seen = [1, d, p, d * d, d * p, p * p];
-  const products = fit.products.map((sum, i) => DISCOUNT * sum + (seen[i] as number));
+  const products = fit.products.map((sum, i) => discount * sum + (seen[i] as number));
   const moments = fit.moments.map((sum, i) =>
-    DISCOUNT * sum + (features[i] as number) * milliseconds
+    discount * sum + (features[i] as number) * milliseconds
   );
   return { ...solve(products, moments), products, moments };
 }

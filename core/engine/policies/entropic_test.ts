@@ -53,6 +53,34 @@ Deno.test("entropic weighs a request's priority, up to a bound", () => {
   assertEquals(at(10), at(1e9));
 });
 
+Deno.test("entropic does not charge a swapped sequence for what host memory holds", () => {
+  const lost = { ...running(0.01), resident: false, uncomputedTokens: 70 };
+  const swapped = { ...lost, host: { positions: 69 } };
+  assertEquals(keyOf(swapped), keyOf({ ...lost, uncomputedTokens: 1 }));
+  assert(keyOf(swapped) < keyOf(lost));
+});
+
+Deno.test("entropic charges for memory where it is short", () => {
+  const scarce = { ...FIRST_WORKLOAD, batch: 4, memory: { blocks: 40, scarcity: 1 } };
+  const small = running(0.01), large = { ...small, promptTokens: 400 };
+  const key = (facts: SequenceFacts, workload: Workload) => entropic().key(facts, 0, workload);
+  assertEquals(key(large, FIRST_WORKLOAD), key(small, FIRST_WORKLOAD));
+  assert(key(large, scarce) > key(small, scarce));
+});
+
+Deno.test("entropic minds a target when it is near, and lets a lost one go", () => {
+  const one = running(0.02);
+  const urgencyAt = (now: number) => {
+    const key = (facts: SequenceFacts) => entropic().key(facts, now, FIRST_WORKLOAD);
+    return key(one) - key({ ...one, latencyTarget: 5000 });
+  };
+  const { arrival } = one;
+  const [early, near, tight, late] = [0, 3000, 4600, 5001].map((at) => urgencyAt(arrival + at));
+  assert(0 < early! && early! < near! && near! < tight!, "urgency grows as time goes");
+  assertEquals(late, 0, "the target is missed");
+  assert(urgencyAt(arrival + 4950) < tight!, "it can hardly be met any more");
+});
+
 Deno.test("entropic lets nobody pass who comes later than its patience", () => {
   const longest = { tokens: 512, prompt: 2000 };
   const duration = fc.double({ min: 1e-3, max: 1e3, noNaN: true });
@@ -61,12 +89,17 @@ Deno.test("entropic lets nobody pass who comes later than its patience", () => {
       .map((prices) => ({ ...FIRST_FIT, ...prices })),
     batch: fc.double({ min: 1, max: 64, noNaN: true }),
     hazard: fc.constant(FIRST_HAZARD),
+    memory: fc.record({
+      blocks: fc.integer({ min: 1, max: 1000 }),
+      scarcity: fc.double({ min: 0, max: 1, noNaN: true }),
+    }),
   });
   const facts = fc.record({
     priority: fc.double({ min: -100, max: 100, noNaN: true }),
     maxTokens: fc.integer({ min: 1, max: longest.tokens }),
     uncomputedTokens: fc.integer({ min: 1, max: longest.prompt }),
     resident: fc.boolean(),
+    latencyTarget: fc.option(fc.double({ min: 0, max: 1e6, noNaN: true }), { nil: undefined }),
     seen: fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 20 }),
   }).map(({ seen, ...some }): SequenceFacts => ({
     ...FACTS,
@@ -75,11 +108,12 @@ Deno.test("entropic lets nobody pass who comes later than its patience", () => {
     evidence: evidenceOf(seen.slice(0, some.maxTokens - 1)),
   }));
   const tail = fc.double({ min: 0.1, max: 1e3, noNaN: true });
-  fc.assert(fc.property(facts, facts, workload, tail, (early, late, workload, tail) => {
+  const now = fc.double({ min: 0, max: 1e7, noNaN: true });
+  fc.assert(fc.property(facts, facts, workload, tail, now, (early, late, workload, tail, now) => {
     const policy = entropic(tail);
     const arrival = early.arrival + 1.000001 * patience(longest, workload, tail);
     const waits = { ...early, resident: false };
-    assert(policy.key(waits, 0, workload) < policy.key({ ...late, arrival }, 0, workload));
+    assert(policy.key(waits, now, workload) < policy.key({ ...late, arrival }, now, workload));
   }));
 });
 

@@ -5,7 +5,7 @@
  */
 import { tokenTime } from "../../entropic/workload.ts";
 import type { Policy } from "../policy.ts";
-import { DEFAULT_TAIL, prefillTime, runTime } from "./patience.ts";
+import { DEFAULT_TAIL, missingTokens, prefillTime, runTime } from "./patience.ts";
 
 /** pi_max, in nats for each token's time; also what a sequence not seen yet is taken for. */
 const MOST = 2;
@@ -14,8 +14,9 @@ const MOST = 2;
 export function paper(tail = DEFAULT_TAIL): Policy {
   return {
     name: "paper",
-    key({ arrival, uncomputedTokens, clock }, now, workload) {
-      const cost = 1 + prefillTime(uncomputedTokens, workload) / tokenTime(workload);
+    key(facts, now, workload) {
+      const { arrival, clock } = facts;
+      const cost = 1 + prefillTime(missingTokens(facts), workload) / tokenTime(workload);
       const priority = Math.min(MOST, (clock.pace ?? MOST) / cost);
       const alpha = MOST / (tail * runTime(workload));
       return -priority - alpha * (now - arrival);
