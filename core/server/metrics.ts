@@ -1,5 +1,5 @@
 /** What `/metrics` tells: requests and latencies seen here, the engine's own counts when asked. */
-import type { EngineStats, SequenceEvent } from "../engine/engine.ts";
+import type { AttentionState, EngineStats, SequenceEvent } from "../engine/engine.ts";
 import type { LanguageModel } from "../language_model.ts";
 import type { EventObserver } from "./generation.ts";
 import { Registry } from "./prometheus.ts";
@@ -58,6 +58,7 @@ export class ServerMetrics {
       describeSequences(page, stats);
       describeCache(page, stats);
       describeWork(page, stats);
+      describeAttention(page, stats.attention);
     }
     return this.#registry.toString() + page.toString();
   }
@@ -116,4 +117,44 @@ function describeWork(page: Registry, stats: EngineStats): void {
     .set(stats.forwardSeconds);
   page.counter("entropic_overhead_seconds_total", "Time in steps outside the forward pass")
     .set(stats.overheadSeconds);
+}
+
+function describeAttention(page: Registry, state: AttentionState): void {
+  const { totals } = state;
+  page.gauge("entropic_attention_policy_info", "Policy of requests that name none, always 1")
+    .set(1, { policy: state.policy });
+  for (
+    const [unit, help, spent, dense] of [
+      ["blocks", "KV blocks, over layers and KV heads", totals.blocksRead, totals.blocksTotal],
+      ["bytes", "Bytes of keys, values and sketches", totals.bytesRead, totals.bytesTotal],
+      ["macs", "Multiply-adds of scan, QK and PV", totals.macs, totals.macsTotal],
+    ] as const
+  ) {
+    const counter = page.counter(
+      `entropic_attention_${unit}_total`,
+      `${help}: those spent, and those of dense attention`,
+    );
+    counter.set(spent, { of: "spent" });
+    counter.set(dense, { of: "dense" });
+  }
+  page.counter("entropic_attention_pruned_steps_total", "Tokens that attended by a pruned plan")
+    .set(totals.prunedSteps);
+  page.gauge("entropic_attention_mass_dropped", "Mean share of the attention left out by them")
+    .set(totals.massDropped);
+  describeSafeguards(page, state);
+}
+
+function describeSafeguards(page: Registry, state: AttentionState): void {
+  page.gauge(
+    "entropic_attention_divergence_bound_nats",
+    "KL from dense that is allowed, in the mean",
+  )
+    .set(state.bound);
+  page.gauge("entropic_attention_divergence_nats", "KL from dense, mean of the shadow steps")
+    .set(state.divergence);
+  page.counter("entropic_attention_shadows_total", "Dense steps run beside pruned ones")
+    .set(state.shadows);
+  page.counter("entropic_attention_shadow_seconds_total", "Time in them").set(state.shadowSeconds);
+  const mass = page.gauge("entropic_attention_mass", "Held for contexts from so many tokens on");
+  for (const one of state.lengths) mass.set(one.mass, { from: String(one.length) });
 }

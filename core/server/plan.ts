@@ -1,6 +1,7 @@
 /** From a parsed body to what the engine is asked to do. Checks what only the model can tell. */
 import { RequestError } from "../errors.ts";
 import type { SamplingParams, SequenceRequest } from "../engine/engine.ts";
+import type { AttentionControl } from "../entropic/pruning.ts";
 import type { LanguageModel } from "../language_model.ts";
 import { ApiError } from "./api_error.ts";
 import { checkTokens } from "./prompt.ts";
@@ -36,6 +37,7 @@ export function planRequests(
   }
   checkTokens(model, "stop_token_ids", body.stop_token_ids ?? []);
   const sampling = toSampling(model, body);
+  const extension = toExtension(body.entropic);
   const minTokens = body.min_tokens ?? 0;
   return prompts.flatMap((prompt) => {
     const maxTokens = fitContext(model.engine.info.maxSequenceTokens, prompt.length, options);
@@ -50,6 +52,7 @@ export function planRequests(
       stopTokens: body.stop_token_ids ?? [],
       ignoreEos: body.ignore_eos ?? false,
       priority: body.priority ?? 0,
+      ...extension,
       topLogprobs: options.topLogprobs.value,
       promptLogprobs: options.promptLogprobs,
     }));
@@ -129,6 +132,28 @@ function toControl(
   const { law, ...tuning } = given;
   const tuned = Object.entries(tuning).filter(([, value]) => value != null);
   return { temperatureControl: { law, ...Object.fromEntries(tuned) } };
+}
+
+/** What `entropic` asks of a request as a whole. Defaults are left to the engine. */
+function toExtension(
+  given: GenerationBody["entropic"],
+): Pick<SequenceRequest, "attention" | "latencyTarget"> {
+  const { attention, latency_target } = given ?? {};
+  return {
+    ...(attention != null && { attention: toAttention(attention) }),
+    ...(latency_target != null && { latencyTarget: 1000 * latency_target }),
+  };
+}
+
+function toAttention(given: NonNullable<EntropicRequest["attention"]>): AttentionControl {
+  const { policy, mass, min_blocks: minBlocks, gain, threshold } = given;
+  return {
+    policy,
+    ...(mass != null && { mass }),
+    ...(minBlocks != null && { minBlocks }),
+    ...(gain != null && { gain }),
+    ...(threshold != null && { threshold }),
+  };
 }
 
 function toLogitBias(model: LanguageModel, bias: Readonly<Record<string, number>>) {

@@ -1,5 +1,5 @@
 /** Usage, timings and entropy of a whole answer, gathered from the ends of its choices. */
-import type { TemperatureReport } from "../engine/engine.ts";
+import type { AttentionReport, TemperatureReport } from "../engine/engine.ts";
 import { addCost, efficiency, NO_COST } from "../entropic/cost.ts";
 import type { ChoiceEnd } from "./choice.ts";
 import type { Entropic } from "./schemas/entropic.ts";
@@ -78,6 +78,7 @@ export class Summary {
         nats_per_gbyte: natsPerGigabyte,
       },
       ...summarize(reports),
+      ...sumAttention(events.flatMap(({ attention }) => attention ?? [])),
     };
   }
 
@@ -104,6 +105,28 @@ function summarize(reports: readonly TemperatureReport[]): Pick<Entropic, "tempe
       entropy_deviation: Math.sqrt(Math.max(0, square - meanEntropy ** 2)),
       mean_varentropy: mean((report) => report.meanVarentropy),
       mean_gain: mean((report) => report.meanGain),
+    },
+  };
+}
+
+/** One report on all the choices. */
+function sumAttention(reports: readonly AttentionReport[]): Pick<Entropic, "attention"> {
+  const last = reports.at(-1);
+  if (last === undefined) return {};
+  const total = (of: (report: AttentionReport) => number) => sum(reports.map(of));
+  const share = (part: number, whole: number) => whole > 0 ? part / whole : 1;
+  const pruned = total(({ prunedSteps }) => prunedSteps);
+  const dropped = total(({ prunedSteps, massDropped }) => prunedSteps * massDropped);
+  return {
+    attention: {
+      policy: last.policy,
+      share_read: share(total(({ bytesRead }) => bytesRead), total(({ bytesTotal }) => bytesTotal)),
+      share_macs: share(total(({ macs }) => macs), total(({ macsTotal }) => macsTotal)),
+      blocks_read: total(({ blocksRead }) => blocksRead),
+      blocks_total: total(({ blocksTotal }) => blocksTotal),
+      mass_dropped: pruned > 0 ? dropped / pruned : 0,
+      pruned_steps: pruned,
+      steps: total(({ steps }) => steps),
     },
   };
 }

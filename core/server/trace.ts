@@ -16,6 +16,15 @@ export function traceField(
       varentropy: event.varentropy,
       end_probability: event.endProbability,
       temperature: event.temperature,
+      ...(event.attention && { attention: attended(event.attention) }),
     })),
+  };
+}
+
+function attended({ plan, share }: NonNullable<TokenEvent["attention"]>) {
+  return {
+    share_read: share,
+    ...(plan.kind === "mass" && { mass: plan.mass }),
+    ...(plan.kind === "threshold" && { threshold: plan.threshold }),
   };
 }

@@ -123,9 +123,9 @@ Deno.test("costs of answers that ran together add up to the engine's", async () 
 });
 
 const BAD: readonly (readonly [json: string, param: string, ...says: string[]])[] = [
-  ["5", "entropic", "an object", "temperature, trace"],
+  ["5", "entropic", "an object", "attention, latency_target, temperature, trace"],
   ["[]", "entropic", "an object"],
-  ['{"scheduler":"fcfs"}', "entropic", "temperature, trace"],
+  ['{"scheduler":"fcfs"}', "entropic", "attention, latency_target, temperature, trace"],
   ['{"trace":1}', "entropic.trace", "true or false"],
   ['{"temperature":"seed"}', "entropic.temperature", "law, target, eta"],
   ['{"temperature":{}}', "entropic.temperature.law", "stabilized"],

@@ -71,6 +71,18 @@ Deno.test("/health tells model, backend and engine", async () => {
       kv_bytes: 2000,
     },
     policy: "fcfs",
+    attention: {
+      policy: "mass",
+      allowed: ["off", "mass", "paper"],
+      least_mass: 0.5,
+      least_blocks: 4,
+      dense_below: 1024,
+      divergence: 0.005,
+      divergence_bound: 0.02,
+      shadows: 3,
+      held: [{ from: 1024, mass: 0.9, threshold: 0.001 }],
+    },
+    entropy_floor: 0,
     max_model_len: 512,
     engine: {
       waiting: 0,

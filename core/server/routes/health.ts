@@ -1,5 +1,7 @@
 /** `GET /health`: 200 once requests can be answered, 503 before, with the reason. */
 import { createRoute, type OpenAPIHono, z } from "@hono/zod-openapi";
+import type { AttentionInfo, AttentionState } from "../../engine/engine.ts";
+import { ATTENTION_POLICIES } from "../../entropic/pruning.ts";
 import type { LanguageModel } from "../../language_model.ts";
 import { toApiError } from "../api_error.ts";
 import type { ServerEnv } from "../exchange.ts";
@@ -17,6 +19,24 @@ const healthSchema = z.object({
     kv_bytes: z.int(),
   }),
   policy: z.string(),
+  attention: z.object({
+    policy: z.enum(ATTENTION_POLICIES).openapi({
+      description:
+        "Of requests that name none; off where pruning cannot run or has failed its bound.",
+    }),
+    reason: z.string().optional().openapi({ description: "Why it is not the one asked for." }),
+    allowed: z.array(z.enum(ATTENTION_POLICIES)),
+    least_mass: z.number(),
+    least_blocks: z.int(),
+    dense_below: z.int().openapi({ description: "Contexts of fewer tokens stay dense." }),
+    divergence: z.number().openapi({ description: "Nats of KL from dense, mean of the shadows." }),
+    divergence_bound: z.number(),
+    shadows: z.int(),
+    held: z.array(z.object({ from: z.int(), mass: z.number(), threshold: z.number() })).openapi({
+      description: "What the controller holds at contexts from so many tokens on.",
+    }),
+  }),
+  entropy_floor: z.number(),
   max_model_len: z.int(),
   engine: z.object({
     waiting: z.int(),
@@ -57,7 +77,7 @@ export function addHealthRoute(app: OpenAPIHono<ServerEnv>, server: Server): voi
 }
 
 async function describe({ id, engine }: LanguageModel) {
-  const { backend, policy, maxSequenceTokens } = engine.info;
+  const { backend, policy, entropyFloor, maxSequenceTokens } = engine.info;
   const stats = await engine.stats();
   return {
     status: "ok" as const,
@@ -70,6 +90,8 @@ async function describe({ id, engine }: LanguageModel) {
       kv_bytes: backend.kvBytes,
     },
     policy,
+    attention: describeAttention(engine.info.attention, stats.attention),
+    entropy_floor: entropyFloor,
     max_model_len: maxSequenceTokens,
     engine: {
       waiting: stats.waiting,
@@ -78,5 +100,21 @@ async function describe({ id, engine }: LanguageModel) {
       kv_blocks_free: stats.kvBlocksFree,
       kv_blocks_total: stats.kvBlocksTotal,
     },
+  };
+}
+
+function describeAttention({ allowed, floor, denseBelow }: AttentionInfo, state: AttentionState) {
+  const { policy, reason, divergence, bound, shadows, lengths } = state;
+  return {
+    policy,
+    ...(reason !== undefined && { reason }),
+    allowed: [...allowed],
+    least_mass: floor.mass,
+    least_blocks: floor.minBlocks,
+    dense_below: denseBelow,
+    divergence,
+    divergence_bound: bound,
+    shadows,
+    held: lengths.map(({ length, mass, threshold }) => ({ from: length, mass, threshold })),
   };
 }

@@ -1,9 +1,12 @@
 /** The extension object `entropic`: what a request may choose, and what an answer tells. */
 import { z } from "@hono/zod-openapi";
+import { ATTENTION_POLICIES } from "../../entropic/pruning.ts";
 import { TEMPERATURE_LAWS } from "../../entropic/temperature.ts";
-import { boolean, number } from "./fields.ts";
+import { boolean, integer, number } from "./fields.ts";
 
 const LAWS = ["off", ...TEMPERATURE_LAWS] as const;
+const POLICY = `one of ${ATTENTION_POLICIES.join(", ")}`;
+const BLOCKS = "an integer of at least 1";
 const LAW = `one of ${LAWS.join(", ")}`;
 
 /** An object that takes these fields and no other. */
@@ -37,7 +40,38 @@ const temperatureSchema = only({
   }),
 });
 
+const attentionSchema = only({
+  policy: z.enum(ATTENTION_POLICIES, { error: POLICY }).openapi({
+    description:
+      "How generated tokens attend to long contexts: off, to all of it; mass, to the KV " +
+      "blocks that hold most of the attention; paper, to those above a threshold that rises as " +
+      "entropy falls. The server's own policy where attention is left out.",
+  }),
+  mass: number(Number.MIN_VALUE, 1, "a number above 0 and at most 1").nullish().openapi({
+    description: "mass: share of the attention to keep. Left out, the server holds it by a bound " +
+      "of the divergence from dense; answers may then differ from time to time.",
+  }),
+  min_blocks: integer(1, 2 ** 24, BLOCKS).nullish().openapi({
+    description: "Blocks of 16 tokens that are read at least. Default 24.",
+  }),
+  gain: number(-1, 1, "a number from -1 to 1").nullish().openapi({
+    description: "mass: added to it for each nat of the last entropy above its mean. Default 0.",
+  }),
+  threshold: number(0, 1, "a number from 0 to 1").nullish().openapi({
+    description: "paper: share of the attention below which a block is dropped when entropy is 0.",
+  }),
+});
+
+const TARGET = "a number of seconds above 0 and at most 1000000";
+
 export const entropicRequestSchema = only({
+  attention: attentionSchema.nullish().openapi({
+    description: "The server has floors for mass and min_blocks; a refusal names them.",
+  }),
+  latency_target: number(Number.MIN_VALUE, 1e6, TARGET).nullish().openapi({
+    description:
+      "Seconds from arrival to the last token that the client hopes for; for scheduling.",
+  }),
   temperature: temperatureSchema.nullish().openapi({
     description: "Starts at the request's temperature, which must not be 0 then.",
   }),
@@ -71,6 +105,20 @@ export const entropicSchema = z.object({
     mean_varentropy: z.number(),
     mean_gain: z.number().openapi({ description: "Mean of eta times varentropy." }),
   }).optional().openapi({ description: "Only where a law steered it." }),
+  attention: z.object({
+    policy: z.enum(ATTENTION_POLICIES).openapi({
+      description: "In force at the end: off where the server had turned the policy off.",
+    }),
+    share_read: z.number().openapi({ description: "Bytes, of those that dense attention reads." }),
+    share_macs: z.number().openapi({ description: "Multiply-adds, of those of dense attention." }),
+    blocks_read: z.int().openapi({ description: "Over tokens, layers and KV heads." }),
+    blocks_total: z.int(),
+    mass_dropped: z.number().openapi({ description: "Mean over pruned steps, as estimated." }),
+    pruned_steps: z.int(),
+    steps: z.int(),
+  }).optional().openapi({
+    description: "What generated tokens attended to; only where attention is not off by choice.",
+  }),
 }).openapi("Entropic");
 
 export type Entropic = z.infer<typeof entropicSchema>;
@@ -81,9 +129,14 @@ export const traceSchema = z.array(z.object({
   varentropy: z.number(),
   end_probability: z.number(),
   temperature: z.number(),
+  attention: z.object({
+    share_read: z.number(),
+    mass: z.number().optional(),
+    threshold: z.number().optional(),
+  }).optional(),
 })).openapi("EntropicTrace", {
   description: "One entry a token: entropy in nats, varentropy, and probability of ending of the " +
-    "model's own distribution; the temperature drawn with.",
+    "model's own distribution; the temperature drawn with; how the step attended.",
 });
 
 export type Trace = z.infer<typeof traceSchema>;
