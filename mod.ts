@@ -21,6 +21,8 @@ export type { EntropicOptions } from "./core/server/options.ts";
 export { loadModel, type LoadOptions } from "./core/host/load_model.ts";
 export { type BackendName, BACKENDS, type EngineSettings } from "./core/host/open_engine.ts";
 export { POLICIES, type PolicyName } from "./core/engine/policies/mod.ts";
+export type { AttentionSettings } from "./core/engine/attention_settings.ts";
+export type { AttentionControl, AttentionPolicy, MassByLength } from "./core/entropic/pruning.ts";
 export type { LanguageModel } from "./core/language_model.ts";
 export type * from "./core/engine/engine.ts";
 export type * from "./core/engine/backend.ts";

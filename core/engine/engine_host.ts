@@ -4,16 +4,21 @@ import type { Channel, ClientMessage, HostMessage } from "./engine_protocol.ts";
 import { encodeError } from "./error_codec.ts";
 import { yieldToEventLoop } from "./yield_to_event_loop.ts";
 
-/** Opens an engine, announces it, and serves it until the client disposes of it. */
+/**
+ * Opens an engine, announces it, and serves it until the client disposes of it.
+ *
+ * @param open Is given what takes lines for people on the other side.
+ */
 export async function hostEngine(
   channel: Channel<HostMessage, ClientMessage>,
-  open: () => Promise<Engine>,
+  open: (log: (line: string) => void) => Promise<Engine>,
 ): Promise<void> {
   const early: ClientMessage[] = [];
   let handle = (message: ClientMessage) => void early.push(message);
   channel.receive((message) => handle(message));
   try {
-    const host = new EngineHost(channel, await open());
+    const engine = await open((line) => channel.send({ type: "log", line }));
+    const host = new EngineHost(channel, engine);
     handle = (message) => void host.handle(message);
     for (const message of early) handle(message);
   } catch (error) {

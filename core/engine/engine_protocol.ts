@@ -26,6 +26,8 @@ export type HostMessage =
   | { readonly type: "ready"; readonly info: EngineInfo }
   /** There is no engine and will be none. */
   | { readonly type: "unavailable"; readonly error: EncodedError }
+  /** For people to read; may come at any time. */
+  | { readonly type: "log"; readonly line: string }
   | { readonly type: "accepted"; readonly stream: number }
   | { readonly type: "refused"; readonly stream: number; readonly error: EncodedError }
   | { readonly type: "events"; readonly events: readonly (readonly [number, SequenceEvent])[] }

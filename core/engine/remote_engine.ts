@@ -21,6 +21,8 @@ export interface RemoteEngineOptions {
   readonly eventBuffer?: number;
   /** Whether a new host is opened for the next request after one has died; true. */
   readonly restart?: boolean;
+  /** Takes lines for people, from the host. */
+  readonly log?: (line: string) => void;
 }
 
 /**
@@ -106,7 +108,7 @@ class Connection {
 
   static async open(
     open: () => EngineLink | Promise<EngineLink>,
-    { eventBuffer = 64 }: RemoteEngineOptions,
+    { eventBuffer = 64, log = () => {} }: RemoteEngineOptions,
   ): Promise<Connection> {
     const link = await open();
     return await new Promise((resolve, reject) => {
@@ -117,6 +119,7 @@ class Connection {
         else connection.#fail(error);
       });
       link.receive((message) => {
+        if (message.type === "log") return log(message.line);
         if (connection !== undefined) return connection.#handle(message);
         if (message.type === "ready") {
           resolve(connection = new Connection(link, eventBuffer, message.info));
@@ -230,8 +233,9 @@ class Connection {
         return take(this.#stats, message.call)?.reject(decodeError(message.error));
       case "disposed":
         return take(this.#disposals, message.call)?.resolve();
+      case "log":
       case "unavailable":
-        return;
+        return; // seen to in `open`
     }
   }
 

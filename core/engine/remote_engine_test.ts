@@ -144,3 +144,27 @@ Deno.test("RemoteEngine without restart rejects after its Worker has died", asyn
   await assertRejects(() => remote.stats(), BackendError);
   await remote.dispose();
 });
+
+Deno.test("RemoteEngine passes on what the host has to say to people, before it is ready and after", async () => {
+  const { port1, port2 } = new MessageChannel();
+  let say = (_: string) => {};
+  void hostEngine(channelOf(port2), (log) => {
+    log("early");
+    say = log;
+    return Promise.resolve(new LocalEngine(new ScriptedBackend()));
+  });
+  const lines: string[] = [];
+  const link: EngineLink = {
+    ...channelOf(port1),
+    onFailure: () => {},
+    close: () => {
+      port1.close();
+      port2.close();
+    },
+  };
+  const remote = await connectEngine(() => link, { log: (line) => lines.push(line) });
+  say("late");
+  await remote.stats();
+  assertEquals(lines, ["early", "late"]);
+  await remote.dispose();
+});

@@ -15,6 +15,6 @@ globalThis.addEventListener("message", (event) => {
   const { paths, settings } = (event as MessageEvent<WorkerStart>).data;
   void hostEngine(
     channelOf<HostMessage, ClientMessage>(scope),
-    () => openEngine({ paths }, settings),
+    (log) => openEngine({ paths }, settings, { log }),
   );
 }, { once: true });

@@ -49,15 +49,17 @@ export async function loadModel(options: LoadOptions = {}): Promise<LanguageMode
     ? await findModel(model, options)
     : { id: model[0]?.name ?? "model", location: { sources: model } };
   return await withSources(location, async (sources) => {
-    const { files, metadata } = await openModel(sources);
+    const opened = await openModel(sources);
+    const { metadata } = opened;
     const settings = engineSettings(options);
     const spec = tokenizerFromGguf(metadata);
     const template = chatTemplateFromGguf(metadata, spec);
+    const { log } = options;
     const inWorker = options.worker && hasWorkers() && "paths" in location;
     const [engine, tokenizer] = await Promise.all([
       inWorker
-        ? startWorkerEngine({ paths: location.paths, settings })
-        : openEngine(location, settings, files),
+        ? startWorkerEngine({ paths: location.paths, settings }, log)
+        : openEngine(location, settings, { opened, ...log && { log } }),
       createTokenizer(spec),
     ]);
     return {
@@ -86,7 +88,9 @@ async function findModel(
 
 /** The part of the options that an engine takes: what crosses to a Worker has to be plain data. */
 function engineSettings(options: LoadOptions): EngineSettings {
-  const { backend, threads, context, kvBlocks, prefillChunk, maxWaiting, policy, tail } = options;
-  const given = { backend, threads, context, kvBlocks, prefillChunk, maxWaiting, policy, tail };
+  const { backend, threads, context, kvBlocks, prefillChunk, maxWaiting } = options;
+  const { policy, tail, attention, entropyFloor } = options;
+  const resources = { backend, threads, context, kvBlocks, prefillChunk, maxWaiting };
+  const given = { ...resources, policy, tail, attention, entropyFloor };
   return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
 }

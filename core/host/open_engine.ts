@@ -2,14 +2,16 @@
  * Opens an engine on a model's files. Picks the backend: the one place besides `mod.ts` that names
  * one, so that a Worker with an engine need not load the HTTP server along with `mod.ts`.
  */
+import type { AttentionSettings } from "../engine/attention_settings.ts";
 import type { Backend } from "../engine/backend.ts";
 import type { Engine } from "../engine/engine.ts";
 import { LocalEngine } from "../engine/local_engine.ts";
 import { createPolicy, type PolicyName } from "../engine/policies/mod.ts";
-import { openModel } from "../model/gguf/open_model.ts";
+import { type OpenedModel, openModel } from "../model/gguf/open_model.ts";
 import type { ByteSource } from "../model/source.ts";
 import type { ModelFiles } from "../model/tensors.ts";
 import { createWasmBackend } from "../../wasm/backend.ts";
+import { calibrateBackend, type CalibratedBackend } from "./calibrated_backend.ts";
 
 /** The backends that can be asked for. `auto` takes the fastest that works here. */
 export const BACKENDS = ["auto", "wasm"] as const;
@@ -35,6 +37,21 @@ export interface EngineSettings {
    * a long answer (384 tokens); 100 where left out. Less is fairer to the longest waits.
    */
   readonly tail?: number;
+  /**
+   * How generated tokens attend, and within which limits; densely where left out. Requests may ask for
+   * more where the model has a calibration beside it.
+   */
+  readonly attention?: AttentionSettings;
+  /** Entropy below this, in nats, counts as this much in entropic time; 0 where left out. */
+  readonly entropyFloor?: number;
+}
+
+/** What the caller of `openEngine` has at hand. */
+export interface OpeningContext {
+  /** The model, where its header has been read already. */
+  readonly opened?: OpenedModel;
+  /** Takes lines for people. */
+  readonly log?: (line: string) => void;
 }
 
 /** Where a model lies: files on disk, or sources that the caller keeps open. */
@@ -43,28 +60,37 @@ export type ModelLocation =
   | { readonly sources: readonly ByteSource[] };
 
 /**
- * @param opened The model, where the caller has read its header already.
  * @throws {ModelError} The model cannot be used.
  * @throws {RangeError} A setting is out of range.
  */
 export async function openEngine(
   location: ModelLocation,
   settings: EngineSettings = {},
-  opened?: ModelFiles,
+  { opened, log = () => {} }: OpeningContext = {},
 ): Promise<Engine> {
-  const { prefillChunk, maxWaiting, policy = "fcfs", tail } = settings;
-  const options = {
+  const { prefillChunk, maxWaiting, policy = "fcfs", tail, entropyFloor } = settings;
+  const attention = { policy: "off", ...settings.attention } as const;
+  const open = async (model: OpenedModel): Promise<CalibratedBackend> => {
+    const path = "paths" in location ? location.paths[0] : undefined;
+    const backend = await createBackend(model.files, settings);
+    return await calibrateBackend(backend, model, { policy: attention.policy, path, log });
+  };
+  const reopen = () =>
+    withSources(location, async (sources) => await open(await openModel(sources)));
+  const { backend, calibration } = opened ? await open(opened) : await reopen();
+  return new LocalEngine(backend, {
     policy: createPolicy(policy, tail),
     ...(prefillChunk !== undefined && { prefillChunk }),
     ...(maxWaiting !== undefined && { maxWaiting }),
-  };
-  const reopen = () =>
-    withSources(location, async (sources) => {
-      const { files } = await openModel(sources);
-      return await createBackend(files, settings);
-    });
-  const backend = opened ? await createBackend(opened, settings) : await reopen();
-  return new LocalEngine(backend, { ...options, recover: reopen });
+    ...(entropyFloor !== undefined && { entropyFloor }),
+    attention: {
+      ...(calibration && { massByLength: calibration.mass }),
+      ...(calibration?.bound !== undefined && { divergence: calibration.bound }),
+      ...attention,
+    },
+    log,
+    recover: async () => (await reopen()).backend,
+  });
 }
 
 /**

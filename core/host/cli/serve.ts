@@ -1,6 +1,17 @@
 /** `deno task serve`: an OpenAI-compatible server on a model, fetched first where it is missing. */
 import process from "node:process";
-import { entropic, loadModel, POLICIES, type PolicyName } from "../../../mod.ts";
+import {
+  type AttentionSettings,
+  entropic,
+  loadModel,
+  POLICIES,
+  type PolicyName,
+} from "../../../mod.ts";
+import {
+  ATTENTION_FLOOR,
+  ATTENTION_POLICIES,
+  type AttentionPolicy,
+} from "../../entropic/pruning.ts";
 import type { AccessEntry } from "../../server/exchange.ts";
 import { serve } from "../serve/serve.ts";
 import { loadOptions, MODEL_OPTIONS } from "./model_options.ts";
@@ -23,6 +34,19 @@ const COMMAND = {
       value: "W",
       help: "waits that the policy accepts for the mean, in long answers' time (default 100)",
     },
+    attention: {
+      value: "A",
+      help: `how answers attend to long contexts: ${ATTENTION_POLICIES.join(", ")} (default off)`,
+    },
+    "attention-mass": {
+      value: "M",
+      help: "share of the attention to keep at first (default: calibrated, or 0.95)",
+    },
+    "least-mass": { value: "M", help: "least share that a request may ask for (default 0.5)" },
+    divergence: {
+      value: "NATS",
+      help: "KL from dense attention that pruning may cost in the mean (default 0.02)",
+    },
     "no-worker": { help: "run the engine in the server's own thread, as on edge hosts" },
     quiet: { help: "no access log" },
     help: { help: "show this help" },
@@ -30,13 +54,16 @@ const COMMAND = {
   operands: [0, 0],
 } as const satisfies Command<string>;
 
-async function main(given: Arguments<keyof typeof COMMAND.options>): Promise<void> {
+type Given = Arguments<keyof typeof COMMAND.options>;
+
+async function main(given: Given): Promise<void> {
   const apiKey = given.text("api-key") ?? process.env["ENTROPIC_API_KEY"];
   const policy = given.text("policy");
   if (policy !== undefined && !isPolicy(policy)) {
     throw new RangeError(`Cannot use --policy "${policy}": it takes ${POLICIES.join(", ")}`);
   }
   const tail = given.number("tail", 1e-3, 1e6);
+  const attention = attentionOf(given);
   const maxWaiting = given.integer("max-waiting", 1, 2 ** 24);
   const port = given.integer("port", 0, 65535);
   const interrupt = new AbortController();
@@ -47,6 +74,7 @@ async function main(given: Arguments<keyof typeof COMMAND.options>): Promise<voi
     ...(maxWaiting !== undefined && { maxWaiting }),
     ...(policy !== undefined && { policy }),
     ...(tail !== undefined && { tail }),
+    attention,
     worker: !given.flag("no-worker"),
   });
   const app = entropic({
@@ -64,10 +92,10 @@ async function main(given: Arguments<keyof typeof COMMAND.options>): Promise<voi
   });
   console.error(`Loading the model; ${server.url}/health says when it is ready`);
   const model = await loading;
-  const { kind, variant, threads } = model.engine.info.backend;
+  const { backend: { kind, variant, threads }, policy: order, ...info } = model.engine.info;
   console.error(
     `${model.id} on ${kind} (${variant}, ${threads} thread${threads > 1 ? "s" : ""}), ` +
-      `context ${model.engine.info.maxSequenceTokens}, policy ${model.engine.info.policy}`,
+      `context ${info.maxSequenceTokens}, policy ${order}, attention ${info.attention.policy}`,
   );
   if (!interrupt.signal.aborted) console.log(`Serving on ${server.url}`);
   await server.stopped;
@@ -84,6 +112,27 @@ function onInterrupt(stop: () => void): void {
       stop();
     });
   }
+}
+
+function attentionOf(given: Given): AttentionSettings {
+  const policy = given.text("attention");
+  if (policy !== undefined && !isAttentionPolicy(policy)) {
+    const allowed = ATTENTION_POLICIES.join(", ");
+    throw new RangeError(`Cannot use --attention "${policy}": it takes ${allowed}`);
+  }
+  const mass = given.number("attention-mass", ATTENTION_FLOOR.mass, 1);
+  const leastMass = given.number("least-mass", ATTENTION_FLOOR.mass, 1);
+  const divergence = given.number("divergence", 1e-6, Infinity);
+  return {
+    ...(policy !== undefined && { policy }),
+    ...(mass !== undefined && { mass }),
+    ...(leastMass !== undefined && { leastMass }),
+    ...(divergence !== undefined && { divergence }),
+  };
+}
+
+function isAttentionPolicy(name: string): name is AttentionPolicy {
+  return (ATTENTION_POLICIES as readonly string[]).includes(name);
 }
 
 function isPolicy(name: string): name is PolicyName {

@@ -26,3 +26,20 @@ Deno.test("serve stops at a signal while it fetches its model", async () => {
   assertEquals(code, 1);
   assertStringIncludes(new TextDecoder().decode(stderr), "interrupted");
 });
+
+Deno.test("serve refuses bad attention before it loads anything", async () => {
+  const cases: readonly [flags: string[], says: string][] = [
+    [["--attention", "quest"], "off, mass, paper"],
+    [["--attention-mass", "0.4"], "from 0.5 to 1"],
+    [["--least-mass", "2"], "from 0.5 to 1"],
+    [["--divergence", "0"], "a number from"],
+  ];
+  for (const [flags, says] of cases) {
+    const { code, stderr } = await new Deno.Command(Deno.execPath(), {
+      args: ["run", "-A", SCRIPT, "--port", "0", ...flags],
+      stdin: "null",
+    }).output();
+    assertEquals(code, 2);
+    assertStringIncludes(new TextDecoder().decode(stderr), says);
+  }
+});
