@@ -2,8 +2,13 @@
  * What pruned attention changes and what it saves, on real text: KL from dense attention, perplexity
  * and top-1 agreement over the last tokens of contexts of several lengths, teacher-forced.
  */
-import type { AttentionPlan } from "../../core/engine/backend.ts";
-import { compareWithDense } from "../../core/host/calibrate/compare.ts";
+import { BLOCK_SIZE } from "../../core/engine/backend.ts";
+import { attentionBudget, type AttentionControl, MIN_BLOCKS } from "../../core/entropic/pruning.ts";
+import {
+  compareWithDense,
+  type Contender,
+  type LastStep,
+} from "../../core/host/calibrate/compare.ts";
 import {
   type Comparison,
   type Divergence,
@@ -17,44 +22,50 @@ const TEXTS = { prose: mobyDick, speech: speeches, code: typescriptScanner };
 const LENGTHS = [1024, 2048, 4096, 8192];
 const POSITIONS = 128;
 
-const mass = (mass: number, minBlocks: number): AttentionPlan => ({
-  kind: "mass",
-  mass,
-  minBlocks,
-});
-const PLANS: readonly AttentionPlan[] = [
-  ...[0.8, 0.85, 0.9, 0.95, 0.98].map((p) => mass(p, 24)),
-  ...[8, 16, 32].map((floor) => mass(0.9, floor)),
-  ...[0.0005, 0.001, 0.002, 0.004].map((threshold): AttentionPlan => ({
-    kind: "threshold",
-    threshold,
-    minBlocks: 24,
-  })),
+const CONTROLS: readonly AttentionControl[] = [
+  ...[0.7, 0.75, 0.8, 0.85, 0.9, 0.95].map((mass) => ({ policy: "mass", mass } as const)),
+  ...[8, 16, 32].map((minBlocks) => ({ policy: "mass", mass: 0.85, minBlocks } as const)),
+  ...[0.5, -0.5, 0.02, -0.02].map((gain) => ({ policy: "mass", mass: 0.85, gain } as const)),
+  ...[0.0005, 0.001, 0.002].map((threshold) => ({ policy: "paper", threshold } as const)),
 ];
 /** The context's, and each contender's own for the scored tokens. */
-const KV_BLOCKS = Math.max(...LENGTHS) / 16 + (PLANS.length + 1) * POSITIONS / 16;
+const KV_BLOCKS = Math.max(...LENGTHS) / 16 + (CONTROLS.length + 1) * POSITIONS / 16;
 
 export interface DivergenceResult extends Omit<Divergence, "kl" | "pplRatio"> {
   readonly name: "divergence";
   /** `all` pools the texts. */
   readonly text: string;
   readonly context: number;
-  readonly plan: AttentionPlan;
+  readonly control: AttentionControl;
   /** Of paired positions, 95 %. */
   readonly kl: Interval;
   readonly pplRatio: Interval;
+}
+
+/** What the engine would do, at every length. */
+function contender(control: AttentionControl, vocabularySize: number): Contender {
+  const held = { mass: 1, threshold: 0 }; // every control names its own
+  const budget = ({ context, entropy, meanEntropy }: Omit<LastStep, "massDropped">) => {
+    const blocks = Math.ceil(context / BLOCK_SIZE);
+    const maxEntropy = Math.log(vocabularySize);
+    const at = { context, blocks, entropy, meanEntropy, maxEntropy };
+    return attentionBudget(control, at, held, { denseBelow: 0 });
+  };
+  const followsEntropy = control.policy === "paper" || control.gain !== undefined;
+  return followsEntropy ? budget : budget({ context: 0, entropy: 0, meanEntropy: 0 });
 }
 
 /** @param spec As `deno task model` takes it. */
 export async function evaluateDivergence(spec: string): Promise<DivergenceResult[]> {
   await using subject = await openSubject(spec, KV_BLOCKS);
   const { backend, tokenizer } = subject;
-  /** Of each length and plan: one comparison a text. */
-  const pooled = LENGTHS.map(() => PLANS.map((): Comparison[] => []));
+  /** Of each length and control: one comparison a text. */
+  const pooled = LENGTHS.map(() => CONTROLS.map((): Comparison[] => []));
+  const contenders = CONTROLS.map((one) => contender(one, tokenizer.vocabularySize));
   const results: DivergenceResult[] = [];
   for (const [text, read] of Object.entries(TEXTS)) {
     const tokens = tokenizer.encode(await read());
-    const found = await compareWithDense(backend, tokens, LENGTHS, POSITIONS, PLANS);
+    const found = await compareWithDense(backend, tokens, LENGTHS, POSITIONS, contenders);
     for (const [i, comparisons] of found.entries()) {
       for (const [j, comparison] of comparisons.entries()) {
         pooled[i]?.[j]?.push(comparison);
@@ -77,7 +88,7 @@ function summarize(
   comparisons: readonly Comparison[],
 ): DivergenceResult {
   const context = LENGTHS[length] as number;
-  const plan = PLANS[index] as AttentionPlan;
+  const control = CONTROLS[index] as AttentionControl;
   const divergences = comparisons.flatMap(({ kl }) => kl);
   const losses = comparisons.flatMap(({ loss, denseLoss }) =>
     loss.map((value, i) => value - (denseLoss[i] as number))
@@ -89,7 +100,7 @@ function summarize(
     name: "divergence",
     text,
     context,
-    plan,
+    control,
     kl: bootstrap(divergences.length, (runs) => meanOf(divergences, runs)),
     pplRatio: bootstrap(losses.length, (runs) => Math.exp(meanOf(losses, runs))),
   };
@@ -98,12 +109,16 @@ function summarize(
 }
 
 function describe(result: DivergenceResult): string {
-  const { text, context, plan, kl, pplRatio, top1, bytesShare, macsShare, massDropped } = result;
-  const { kind, ...numbers } = plan;
+  const { text, context, control, kl, pplRatio, top1, bytesShare, macsShare } = result;
   const interval = ({ value, low, high }: Interval) =>
     `${value.toFixed(4)} [${low.toFixed(4)}, ${high.toFixed(4)}]`;
-  return `${text.padEnd(6)} ${context} ${kind} ${Object.values(numbers).join("/").padEnd(9)}: ` +
-    `KL ${interval(kl)}, perplexity x${interval(pplRatio)}, top-1 ${top1.toFixed(3)}, ` +
-    `bytes ${bytesShare.toFixed(3)}, macs ${macsShare.toFixed(3)}, ` +
-    `dropped ${massDropped.toFixed(3)}`;
+  return `${text.padEnd(6)} ${context} ${nameOf(control).padEnd(24)}: KL ${interval(kl)}, ` +
+    `perplexity x${interval(pplRatio)}, top-1 ${top1.toFixed(3)}, ` +
+    `bytes ${bytesShare.toFixed(3)}, macs ${macsShare.toFixed(3)}`;
+}
+
+function nameOf(
+  { policy, mass, threshold, minBlocks = MIN_BLOCKS, gain }: AttentionControl,
+): string {
+  return `${policy} ${mass ?? threshold}/${minBlocks}${gain === undefined ? "" : ` gain ${gain}`}`;
 }

@@ -15,8 +15,11 @@ import { type Comparison, logProbabilities, Tally } from "./divergence.ts";
 
 /** What a plan for the next token may look at. */
 export interface LastStep {
-  /** Nats, of the contender's own latest distribution. */
+  /** Tokens that the next one attends to, itself included. */
+  readonly context: number;
+  /** Nats, of the contender's own latest distribution, and the mean of all so far. */
   readonly entropy: number;
+  readonly meanEntropy: number;
   /** Share of the attention that its latest step left out, by the scan's estimate. */
   readonly massDropped: number;
 }
@@ -106,7 +109,7 @@ async function compareFrom(
     ...blockRange(shared + i * own, own),
   ]);
   for (let position = start; position < start + positions; position++) {
-    const plans = [DENSE, ...runs.map((run) => run.plan())];
+    const plans = [DENSE, ...runs.map((run) => run.plan(position + 1))];
     const batch = plans.map((attention, i): SequenceInput => ({
       tokens: tokens.subarray(position, position + 1),
       position,
@@ -134,20 +137,23 @@ async function compareFrom(
 class Run {
   readonly tally = new Tally();
   readonly #contender: Contender;
-  #last: LastStep | undefined;
+  #last: Omit<LastStep, "context"> | undefined;
+  #steps = 0;
 
   constructor(contender: Contender) {
     this.#contender = contender;
   }
 
   /** Of the next position; a contender that follows the latest step begins densely. */
-  plan(): AttentionPlan {
+  plan(context: number): AttentionPlan {
     if (typeof this.#contender !== "function") return this.#contender;
-    return this.#last === undefined ? DENSE : this.#contender(this.#last);
+    return this.#last === undefined ? DENSE : this.#contender({ ...this.#last, context });
   }
 
   observe({ entropy }: LogitStats, { massDropped }: AttentionStats): void {
-    this.#last = { entropy, massDropped };
+    const mean = this.#last?.meanEntropy ?? 0;
+    const meanEntropy = mean + (entropy - mean) / ++this.#steps;
+    this.#last = { entropy, meanEntropy, massDropped };
   }
 }
 

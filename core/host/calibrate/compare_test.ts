@@ -1,4 +1,4 @@
-import { assert, assertEquals, assertRejects } from "@std/assert";
+import { assert, assertAlmostEquals, assertEquals, assertRejects } from "@std/assert";
 import { type AttentionPlan, DENSE } from "../../engine/backend.ts";
 import { ScriptedBackend } from "../../../tests/support/scripted_backend.ts";
 import { compareWithDense, type LastStep } from "./compare.ts";
@@ -50,7 +50,10 @@ Deno.test("compareWithDense tells a contender of its latest step", async () => {
     return MASS;
   }]);
   assertEquals(plans, [DENSE, ...new Array(15).fill(MASS)]);
-  assertEquals(seen.length, 15);
+  assertEquals(seen.map(({ context }) => context), Array.from({ length: 15 }, (_, i) => 50 + i));
+  const entropies = seen.map(({ entropy }) => entropy);
+  const mean = entropies.reduce((sum, entropy) => sum + entropy, 0) / 15;
+  assertAlmostEquals(seen[14]!.meanEntropy, mean, 1e-9);
   assert(seen.every(({ entropy, massDropped }) => entropy > 0 && massDropped === 0));
 });
 
