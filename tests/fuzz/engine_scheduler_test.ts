@@ -1,10 +1,10 @@
 /**
  * A seeded fuzzer of block pool and scheduler, without a backend: random requests, aborts and slow
  * readers under scarce blocks and several policies. A model of the KV cache checks, at every step,
- * that each sequence reads exactly its own history.
+ * that each sequence reads exactly its own history: its tokens, and how each of them attended.
  */
 import { assert, assertEquals } from "@std/assert";
-import { BLOCK_SIZE } from "../../core/engine/backend.ts";
+import { type AttentionPlan, BLOCK_SIZE, DENSE } from "../../core/engine/backend.ts";
 import { BlockPool, hashBlock } from "../../core/engine/block_pool.ts";
 import { EventQueue } from "../../core/engine/event_queue.ts";
 import { createPolicy } from "../../core/engine/policies/mod.ts";
@@ -47,6 +47,9 @@ class Dice {
     return this.below(1 << 20) < p * (1 << 20);
   }
 }
+
+/** What a token's KV depends on but tokens. */
+const saltOf = (plan: AttentionPlan): number => plan.kind === "mass" ? plan.minBlocks : 0;
 
 class Harness {
   readonly dice: Dice;
@@ -127,7 +130,7 @@ class Harness {
     const step = this.scheduler.schedule(this.now += 5);
     this.#checkStep(step);
     this.#move(step);
-    for (const entry of step.entries) this.#compute(entry);
+    step.entries.forEach((entry, i) => this.#compute(entry, step.batch[i]!.attention));
     for (const entry of step.entries) await this.#after(entry);
     const decodes = step.entries.length, prefillTokens = dice.below(10);
     this.scheduler.observe({ decodes, prefillTokens, milliseconds: 5, draws: [] });
@@ -157,11 +160,13 @@ class Harness {
     }
   }
 
-  #compute({ sequence, count }: StepEntry): void {
-    const { tokens, computed } = sequence;
+  #compute({ sequence, count }: StepEntry, plan: AttentionPlan): void {
+    const { attention, tokens, computed } = sequence;
     let history = 0;
     for (let at = 0; at < computed + count; at++) {
-      history = (Math.imul(history, 31) + tokens[at]! + 1) >>> 0;
+      if (at >= computed) assertEquals(plan, attention.planAt(at));
+      history = (Math.imul(history, 31) + tokens[at]! + 1 + 97 * saltOf(attention.planAt(at))) >>>
+        0;
       const slot = this.#slot(sequence, at);
       if (at < computed) assertEquals(this.kv[slot], history, `position ${at} of ${sequence.id}`);
       else this.kv[slot] = history;
@@ -183,6 +188,7 @@ class Harness {
       return this.end(sequence);
     }
     sequence.append(dice.chance(0.5) ? 0 : dice.below(50));
+    if (dice.chance(0.3)) sequence.attention.plan(sequence.length - 1, this.#anyPlan(), "mass");
     sequence.events.push({
       type: "token",
       token: 0,
@@ -194,6 +200,12 @@ class Harness {
       top: [],
     });
     if (dice.chance(0.9)) await this.catchUp(sequence);
+  }
+
+  /** Dense, or one of two that are not. */
+  #anyPlan(): AttentionPlan {
+    const kind = this.dice.below(3);
+    return kind === 0 ? DENSE : { kind: "mass", mass: 0.9, minBlocks: 3 + kind };
   }
 
   /** Its reader reads all there is. */
@@ -250,6 +262,7 @@ class Harness {
         const end = (first!.blocks.indexOf(block) + 1) * BLOCK_SIZE;
         assertEquals(other.blocks.indexOf(block), end / BLOCK_SIZE - 1);
         assert(end <= first!.computed && end <= other.computed);
+        assert(end <= Math.min(first!.attention.prunedFrom, other.attention.prunedFrom));
         for (let i = 0; i < end; i++) assert(first!.tokens[i] === other.tokens[i]);
       }
     }
