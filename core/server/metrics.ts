@@ -65,7 +65,7 @@ export class ServerMetrics {
 }
 
 function describeModel(page: Registry, model: LanguageModel): void {
-  const { backend, policy } = model.engine.info;
+  const { backend, entropyFloor, policy } = model.engine.info;
   page.gauge("entropic_model_info", "The model served, always 1").set(1, {
     model: model.id,
     backend: backend.kind,
@@ -74,6 +74,8 @@ function describeModel(page: Registry, model: LanguageModel): void {
   });
   page.gauge("entropic_weight_bytes", "Weights in the backend's memory").set(backend.weightBytes);
   page.gauge("entropic_kv_bytes", "KV cache in the backend's memory").set(backend.kvBytes);
+  page.gauge("entropic_entropy_floor_nats", "What lies below it adds nothing to tau")
+    .set(entropyFloor);
 }
 
 function describeSequences(page: Registry, stats: EngineStats): void {

@@ -47,6 +47,10 @@ const COMMAND = {
       value: "NATS",
       help: "KL from dense attention that pruning may cost in the mean (default 0.02)",
     },
+    "entropy-floor": {
+      value: "NATS",
+      help: "entropy below it removes nothing in entropic time (default 0)",
+    },
     "no-worker": { help: "run the engine in the server's own thread, as on edge hosts" },
     quiet: { help: "no access log" },
     help: { help: "show this help" },
@@ -64,6 +68,7 @@ async function main(given: Given): Promise<void> {
   }
   const tail = given.number("tail", 1e-3, 1e6);
   const attention = attentionOf(given);
+  const entropyFloor = given.number("entropy-floor", 0, Number.MAX_VALUE);
   const maxWaiting = given.integer("max-waiting", 1, 2 ** 24);
   const port = given.integer("port", 0, 65535);
   const interrupt = new AbortController();
@@ -75,6 +80,7 @@ async function main(given: Given): Promise<void> {
     ...(policy !== undefined && { policy }),
     ...(tail !== undefined && { tail }),
     attention,
+    ...(entropyFloor !== undefined && { entropyFloor }),
     worker: !given.flag("no-worker"),
   });
   const app = entropic({
