@@ -134,14 +134,17 @@ const SHORT: Trace = {
 const MACHINE = { step: 4, decode: 4, prefill: 1, swap: 0.1 };
 
 /** A long request among short ones that come faster than they can be served. */
-async function besieged(tail: number, shorts: number): Promise<Outcome> {
+async function besieged(tail: number, shorts: number, wishes = {}): Promise<Outcome> {
   const token = MACHINE.step / 2 + MACHINE.decode;
   const gap = 4 * token / 2 / 1.3;
   const arrivals = Array.from(
     { length: shorts },
-    (_, i) => ({ at: i * gap, trace: i === 10 ? LONG : SHORT, maxTokens: 512 }),
+    (_, i) =>
+      i === 10
+        ? { at: i * gap, trace: LONG, maxTokens: 512 }
+        : { at: i * gap, trace: SHORT, maxTokens: 512, wishes },
   );
-  const scenario = { arrivals, machine: MACHINE, kvBlocks: 64, slots: 2 };
+  const scenario = { arrivals, machine: MACHINE, kvBlocks: 46, slots: 2 };
   const outcomes = await simulate(scenario, entropic(tail));
   return outcomes[10]!;
 }
@@ -162,6 +165,9 @@ Deno.test("entropic serves a long request in the time it states, whoever else co
   assert(bound < 0.8 * end, "the siege outlasts the bound");
   const { latency } = await besieged(tail, shorts);
   assert(latency < bound, `${latency} ms within ${bound} ms`);
+  const pressing = { priority: 10, latencyTarget: 500 };
+  const { latency: pressed } = await besieged(tail, shorts, pressing);
+  assert(pressed < bound, `${pressed} ms within ${bound} ms, though all others press`);
   const { latency: starved } = await besieged(1e6, shorts);
   assert(starved > 0.95 * end, "without it, the siege does");
 });

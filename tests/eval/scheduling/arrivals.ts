@@ -14,7 +14,7 @@ export interface Demand {
   readonly maxTokens: readonly number[];
 }
 
-/** The same arrivals for the same seed. */
+/** Requests drawn from recorded generations; the same for the same seed. */
 export function arrivalsOf(
   traces: readonly Trace[],
   demand: Demand,
@@ -28,19 +28,30 @@ export function arrivalsOf(
     trace: pick(traces),
     maxTokens: pick(demand.maxTokens),
   }));
+  return spread(asked, demand, machine, slots, random);
+}
+
+/** Gives requests times of arrival that make up the load. */
+export function spread<T extends Omit<Arrival, "at">>(
+  asked: readonly T[],
+  { load, shape }: Pick<Demand, "load" | "shape">,
+  machine: Machine,
+  slots: number,
+  random: () => number,
+): (T & Arrival)[] {
   const token = machine.step / slots + machine.decode;
   const work = asked.reduce(
     (sum, { trace, maxTokens }) =>
       sum + trace.promptTokens * machine.prefill + Math.min(trace.length, maxTokens) * token,
     0,
   );
-  const gaps = gapsOf(demand.count, work / demand.count / demand.load, demand.shape, random);
+  const gaps = gapsOf(asked.length, work / asked.length / load, shape, random);
   let at = 0;
   return asked.map((request, i) => ({ at: at += gaps[i] as number, ...request }));
 }
 
 /** Gamma-distributed times between arrivals, with this mean; shape 1 is Poisson. */
-export function gapsOf(
+function gapsOf(
   count: number,
   mean: number,
   shape: number,

@@ -8,33 +8,21 @@ import { encodePrompt } from "../../../core/model/chat_template.ts";
 import { loadModel } from "../../../mod.ts";
 import { REAL_MODEL } from "../../support/real_model.ts";
 import { INSTRUCTIONS } from "./instructions.ts";
-import { type Recording, store, type StoredTrace } from "./traces.ts";
+import { record, type Recording, store, type StoredTrace } from "./traces.ts";
 
 const TEMPERATURE = 0.7;
 const LIMIT = 384;
 /** Generations at a time. */
 const TOGETHER = 16;
 
-async function record(model: LanguageModel, content: string, seed: number): Promise<StoredTrace> {
+async function generate(model: LanguageModel, content: string, seed: number): Promise<StoredTrace> {
   const { engine, tokenizer, template } = model;
   if (template === undefined) throw new TypeError("Cannot record: the model has no chat template");
   const text = template.render([{ role: "user", content }], { addGenerationPrompt: true });
   const prompt = encodePrompt(tokenizer, text);
-  const entropy: number[] = [], endProbability: number[] = [];
-  let ended = false;
   const sampling = { temperature: TEMPERATURE, seed: BigInt(seed) };
-  for await (const event of await engine.submit({ prompt, sampling, maxTokens: LIMIT })) {
-    if (event.type === "token") {
-      entropy.push(event.entropy);
-      endProbability.push(event.endProbability);
-    } else if (event.type === "end") ended = event.reason === "stop";
-  }
-  return store({
-    promptTokens: prompt.length,
-    ended,
-    entropy: Float64Array.from(entropy),
-    endProbability: Float64Array.from(endProbability),
-  });
+  const stream = await engine.submit({ prompt, sampling, maxTokens: LIMIT });
+  return store(await record(stream));
 }
 
 const COMMAND = {
@@ -53,7 +41,7 @@ await runCommand(COMMAND, async (given) => {
     while (next < count) {
       const index = next++;
       const instruction = INSTRUCTIONS[index % INSTRUCTIONS.length] ?? "";
-      traces[index] = await record(model, instruction, index);
+      traces[index] = await generate(model, instruction, index);
       console.error(`${index}: ${atob(traces[index].end).length} tokens`);
     }
   };

@@ -1,4 +1,5 @@
 /** Runs the real engine over recorded generations, with arrivals and steps on a virtual clock. */
+import type { SequenceRequest } from "../../../core/engine/engine.ts";
 import type { Policy } from "../../../core/engine/policy.ts";
 import { drive, type Outcome } from "./drive.ts";
 import { type Machine, promptOf, TraceBackend } from "./trace_backend.ts";
@@ -9,6 +10,8 @@ export interface Arrival {
   readonly at: number;
   readonly trace: Trace;
   readonly maxTokens: number;
+  /** What else the request asks of a policy. */
+  readonly wishes?: Pick<SequenceRequest, "priority" | "latencyTarget">;
 }
 
 export interface Scenario {
@@ -25,9 +28,9 @@ export function simulate(scenario: Scenario, policy: Policy): Promise<Outcome[]>
   const { arrivals, machine, kvBlocks, slots } = scenario;
   const traces = arrivals.map(({ trace }) => trace);
   const sampling = { temperature: 0, seed: 0n };
-  const jobs = arrivals.map(({ at, trace, maxTokens }, index) => ({
+  const jobs = arrivals.map(({ at, trace, maxTokens, wishes }, index) => ({
     at,
-    request: { prompt: promptOf(index, trace), maxTokens, sampling },
+    request: { prompt: promptOf(index, trace), maxTokens, sampling, ...wishes },
   }));
   return drive(
     jobs,

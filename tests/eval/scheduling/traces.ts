@@ -3,9 +3,11 @@
  * sees it. A byte for each entropy (steps of 0.05 nats) and end probability (steps of 0.1 in its
  * negative log), in base64.
  */
+import type { SequenceStream } from "../../../core/engine/engine.ts";
 
 /** One recorded generation. */
 export interface Trace {
+  /** Prompt tokens that were not in the prefix cache. */
   readonly promptTokens: number;
   /** Tokens generated. */
   readonly length: number;
@@ -31,6 +33,28 @@ export interface Recording {
   /** Most tokens of a generation. */
   readonly limit: number;
   readonly traces: readonly StoredTrace[];
+}
+
+/** Records what an engine generates, to its end. */
+export async function record(stream: SequenceStream): Promise<Trace> {
+  const entropy: number[] = [], endProbability: number[] = [];
+  let promptTokens = 0, ended = false;
+  for await (const event of stream) {
+    if (event.type === "token") {
+      entropy.push(event.entropy);
+      endProbability.push(event.endProbability);
+    } else if (event.type === "end") {
+      ended = event.reason === "stop";
+      promptTokens = event.usage.promptTokens - event.usage.cachedTokens;
+    }
+  }
+  return {
+    promptTokens,
+    ended,
+    length: entropy.length,
+    entropy: Float64Array.from(entropy),
+    endProbability: Float64Array.from(endProbability),
+  };
 }
 
 export function store(trace: Omit<Trace, "length">): StoredTrace {

@@ -1,0 +1,86 @@
+/** The cells of the simulated comparison: what comes, how fast, and how much memory there is. */
+import { randomNumbers } from "../../support/random.ts";
+import { arrivalsOf } from "./arrivals.ts";
+import type { Scenario } from "./simulate.ts";
+import type { Machine } from "./trace_backend.ts";
+import { type Recording, restore, type Trace } from "./traces.ts";
+
+const RECORDING = new URL("../../data/generations.json", import.meta.url);
+
+/** The default model on one core, batches up to 8; a swapped block is a copy of 360 KiB. */
+const MACHINE: Machine = { step: 8, decode: 6, prefill: 4.3, swap: 0.12 };
+const SLOTS = 8;
+
+/** Blocks: enough for all slots, and for about half of them. */
+const MEMORY = { plentiful: 4096, scarce: 80 };
+/** Shape of the gamma distribution of the gaps. */
+const ARRIVALS = { bursty: 0.5, poisson: 1 };
+/** `max_tokens`, one of these for each request. */
+const LIMITS = { mixed: [32, 64, 128, 256, 384], equal: [384] };
+const LOADS = [0.7, 0.9, 1.1];
+/** `documents`: the share of prompts that are as long as this. */
+const PROMPTS = { short: { share: 0, tokens: 0 }, documents: { share: 0.3, tokens: 300 } };
+/** Half of the requests hope to be done in so many milliseconds. */
+const TARGETS = { none: undefined, targets: 8000 };
+
+export interface Cell {
+  readonly memory: keyof typeof MEMORY;
+  readonly arrivals: keyof typeof ARRIVALS;
+  readonly limits: keyof typeof LIMITS;
+  readonly load: number;
+  readonly prompts: keyof typeof PROMPTS;
+  readonly targets: keyof typeof TARGETS;
+}
+
+/** Every combination; a cell's name has all its values. */
+export const CELLS: readonly Cell[] = keys(PROMPTS).flatMap((prompts) =>
+  keys(TARGETS).flatMap((targets) =>
+    keys(MEMORY).flatMap((memory) =>
+      keys(ARRIVALS).flatMap((arrivals) =>
+        keys(LIMITS).flatMap((limits) =>
+          LOADS.map((load) => ({ memory, arrivals, limits, load, prompts, targets }))
+        )
+      )
+    )
+  )
+);
+
+export function nameOf({ memory, arrivals, limits, load, prompts, targets }: Cell): string {
+  return [memory, arrivals, limits, load, prompts, targets].join(" ");
+}
+
+export async function recordedTraces(): Promise<Trace[]> {
+  const { default: recording } = await import(RECORDING.href, { with: { type: "json" } });
+  return (recording as Recording).traces.map(restore);
+}
+
+/** The same requests for the same seed. */
+export function scenarioOf(
+  cell: Cell,
+  traces: readonly Trace[],
+  count: number,
+  seed: number,
+): Scenario {
+  const random = randomNumbers(seed + 5000);
+  const { share, tokens } = PROMPTS[cell.prompts];
+  const asked = traces.map((trace) =>
+    random() < share ? { ...trace, promptTokens: tokens } : trace
+  );
+  const demand = {
+    count,
+    load: cell.load,
+    shape: ARRIVALS[cell.arrivals],
+    maxTokens: LIMITS[cell.limits],
+  };
+  const latencyTarget = TARGETS[cell.targets];
+  const arrivals = arrivalsOf(asked, demand, MACHINE, SLOTS, seed).map((arrival) =>
+    latencyTarget === undefined || random() < 0.5
+      ? arrival
+      : { ...arrival, wishes: { latencyTarget } }
+  );
+  return { arrivals, machine: MACHINE, kvBlocks: MEMORY[cell.memory], slots: SLOTS };
+}
+
+function keys<K extends string>(of: Readonly<Record<K, unknown>>): K[] {
+  return Object.keys(of) as K[];
+}
