@@ -10,6 +10,8 @@ import { evaluateDivergence } from "./divergence.ts";
 import { evaluatePasskey } from "./passkey.ts";
 import { engineScore, perplexity } from "./perplexity.ts";
 import { evaluateSampling } from "./sampling.ts";
+import { evaluateLive } from "./scheduling/live_report.ts";
+import { evaluateScheduling } from "./scheduling/simulation.ts";
 import { mobyDick, stateOfTheUnion } from "./texts.ts";
 
 /** Tokens in a window of the perplexity. */
@@ -58,7 +60,12 @@ const EVALUATIONS: Readonly<Record<string, Evaluate>> = {
   sampling: withModel(evaluateSampling),
   divergence: evaluateDivergence,
   passkey: evaluatePasskey,
+  scheduling: evaluateScheduling,
+  "scheduling-live": evaluateLive,
 };
+
+/** Those that take a quarter of an hour or more: they run when named. */
+const LONG = ["scheduling-live"];
 
 /** Lends an evaluation a model with its engine. */
 function withModel<Row>(evaluate: (model: LanguageModel) => Promise<readonly Row[]>) {
@@ -83,7 +90,9 @@ const COMMAND = {
 } as const satisfies Command<string>;
 
 await runCommand(COMMAND, async (given) => {
-  const names = given.operands.length > 0 ? given.operands : Object.keys(EVALUATIONS);
+  const names = given.operands.length > 0
+    ? given.operands
+    : Object.keys(EVALUATIONS).filter((name) => !LONG.includes(name));
   const unknown = names.filter((name) => !Object.hasOwn(EVALUATIONS, name));
   if (unknown.length > 0) {
     const allowed = Object.keys(EVALUATIONS).join(", ");
