@@ -51,7 +51,7 @@ export function spread<T extends Omit<Arrival, "at">>(
 }
 
 /** Gamma-distributed times between arrivals, with this mean; shape 1 is Poisson. */
-function gapsOf(
+export function gapsOf(
   count: number,
   mean: number,
   shape: number,
