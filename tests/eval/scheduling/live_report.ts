@@ -107,10 +107,10 @@ function show({ memory, arrivals, policy, runs, ratios, ...figures }: LiveRow): 
 }
 
 /** `deno task eval scheduling-live`: one run of each policy with bursts, for a first look. */
-export async function evaluateLive(path: string): Promise<LiveRow[]> {
+export async function evaluateLive(spec: string): Promise<LiveRow[]> {
   const plan = { seeds: [1], count: 80, load: 1.1, only: "bursty", policies: LIVE_POLICIES };
   const runs: LiveRun[] = [];
-  for await (const run of liveRuns(path, plan)) runs.push(run);
+  for await (const run of liveRuns(spec, plan)) runs.push(run);
   const rows = reportLive(runs);
   for (const row of rows) console.error(show(row));
   return rows;

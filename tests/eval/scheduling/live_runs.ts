@@ -4,6 +4,7 @@
  * arrivals, what the oracle knows, and what the simulation makes of the same requests.
  */
 import { openFiles } from "../../../core/host/store/file_source.ts";
+import { resolveModel } from "../../../core/host/store/mod.ts";
 import { openModel } from "../../../core/model/gguf/open_model.ts";
 import { createWasmBackend } from "../../../wasm/backend.ts";
 import { randomNumbers } from "../../support/random.ts";
@@ -52,13 +53,13 @@ export interface LivePlan {
   readonly policies: readonly LivePolicy[];
 }
 
-/** @param path Of the model's file. */
-export async function* liveRuns(path: string, plan: LivePlan): AsyncGenerator<LiveRun> {
+/** @param spec A model as `deno task model` takes it. */
+export async function* liveRuns(spec: string, plan: LivePlan): AsyncGenerator<LiveRun> {
   const { policies, load } = plan;
-  const { files } = await openModel(await openFiles([path]));
+  const { files } = await openModel(await openFiles((await resolveModel(spec)).paths));
   const kvBlocks = MEMORY.plentiful * policies.length;
   const real = await createWasmBackend({ files, kvBlocks, contextLength: 1024 });
-  const requestsOf = await realRequests(path);
+  const requestsOf = await realRequests(spec);
   for (const seed of plan.seeds) {
     const requests = requestsOf(plan.count, seed);
     const { traces, machine: before } = await recordAll(requests, real, SLOTS);

@@ -12,9 +12,12 @@ const TEMPERATURE = 0.7;
 /** Makes `count` requests; the same for the same seed. Each draws by a seed of its own. */
 export type MakeRequests = (count: number, seed: number) => SequenceRequest[];
 
-/** @throws {TypeError} The model has no chat template. */
-export async function realRequests(path: string): Promise<MakeRequests> {
-  const { engine, tokenizer, template } = await loadModel({ model: path, context: 64 });
+/**
+ * @param spec A model as `deno task model` takes it.
+ * @throws {TypeError} It has no chat template.
+ */
+export async function realRequests(spec: string): Promise<MakeRequests> {
+  const { engine, tokenizer, template } = await loadModel({ model: spec, context: 64 });
   await engine.dispose();
   if (template === undefined) {
     throw new TypeError("Cannot make requests: there is no chat template");
