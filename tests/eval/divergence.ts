@@ -43,7 +43,7 @@ export interface DivergenceResult extends Omit<Divergence, "kl" | "pplRatio"> {
 }
 
 /** What the engine would do, at every length. */
-function contender(control: AttentionControl, vocabularySize: number): Contender {
+export function contender(control: AttentionControl, vocabularySize: number): Contender {
   const held = { mass: 1, threshold: 0 }; // every control names its own
   const budget = ({ context, entropy, meanEntropy }: Omit<LastStep, "massDropped">) => {
     const blocks = Math.ceil(context / BLOCK_SIZE);

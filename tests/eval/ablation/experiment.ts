@@ -1,7 +1,8 @@
 /** A workload under every policy: repeats with paired seeds, policies taking turns within each. */
 import { type Backend, BLOCK_SIZE } from "../../../core/engine/backend.ts";
-import { compareWithDense, type Contender } from "../../../core/host/calibrate/compare.ts";
+import { compareWithDense } from "../../../core/host/calibrate/compare.ts";
 import { type Divergence, divergenceOf } from "../../../core/host/calibrate/divergence.ts";
+import { contender } from "../divergence.ts";
 import { type Figures, figuresOf } from "./figures.ts";
 import { attentionBudget, type AttentionControl } from "../../../core/entropic/pruning.ts";
 import {
@@ -142,9 +143,9 @@ function comparison(
   const length = tokens.length - BLOCK_SIZE;
   const measured = new Map<string, Promise<Divergence>>();
   const measure = async (control: AttentionControl) => {
-    const contender = contenderOf(control, length, backend.config.vocabularySize);
+    const contenders = [contender(control, backend.config.vocabularySize)];
     const lent = withPrefix(backend, prefix);
-    const [comparisons] = await compareWithDense(lent, tokens, [length], scored, [contender]);
+    const [comparisons] = await compareWithDense(lent, tokens, [length], scored, contenders);
     return divergenceOf(comparisons ?? []);
   };
   return (policy) => {
@@ -156,16 +157,6 @@ function comparison(
       return found;
     };
   };
-}
-
-/** The engine's way from a control to a plan, at one length of context. */
-function contenderOf(control: AttentionControl, context: number, vocabulary: number): Contender {
-  const at = { context, blocks: context / BLOCK_SIZE, maxEntropy: Math.log(vocabulary) };
-  const held = { mass: 1, threshold: 0 };
-  const budget = (entropy: number) =>
-    attentionBudget(control, { ...at, entropy, meanEntropy: entropy }, held);
-  // Only the paper's threshold follows the last entropy.
-  return control.policy === "paper" ? ({ entropy }) => budget(entropy) : budget(0);
 }
 
 /** Another policy begins each repeat, so that no one gains by its place. */
