@@ -2,9 +2,9 @@
 import { type Backend, BLOCK_SIZE } from "../../../core/engine/backend.ts";
 import { compareWithDense } from "../../../core/host/calibrate/compare.ts";
 import { type Divergence, divergenceOf } from "../../../core/host/calibrate/divergence.ts";
+import type { AttentionControl } from "../../../core/entropic/pruning.ts";
 import { contender } from "../divergence.ts";
 import { type Figures, figuresOf } from "./figures.ts";
-import { attentionBudget, type AttentionControl } from "../../../core/entropic/pruning.ts";
 import {
   attentionOf,
   type LayerSettings,
