@@ -1,5 +1,5 @@
 /** Text in, text out: the short way for programs; the HTTP server has its own, with choices. */
-import type { EndEvent, SamplingParams, TokenEvent } from "./engine/engine.ts";
+import type { EndEvent, SamplingParams, SequenceRequest, TokenEvent } from "./engine/engine.ts";
 import type { LanguageModel } from "./language_model.ts";
 import { type ChatMessage, encodePrompt } from "./model/chat_template.ts";
 import { TextStream } from "./model/text_stream.ts";
@@ -8,6 +8,10 @@ import { RequestError } from "./errors.ts";
 export interface GenerateOptions extends Partial<SamplingParams> {
   /** Most tokens to generate; 128 where left out. */
   readonly maxTokens?: number;
+  /** How generated tokens attend to what was before; the engine's default where left out. */
+  readonly attention?: NonNullable<SequenceRequest["attention"]>;
+  /** Milliseconds to the last token that are hoped for. */
+  readonly latencyTarget?: number;
   /** Strings that end the text; not part of it. */
   readonly stop?: readonly string[];
   readonly signal?: AbortSignal;
@@ -42,12 +46,14 @@ export async function* generate(
   prompt: string | readonly ChatMessage[],
   options: GenerateOptions = {},
 ): AsyncGenerator<GeneratedToken, GenerationSummary, void> {
-  const { maxTokens = 128, stop = [], signal, ...sampling } = options;
+  const { maxTokens = 128, attention, latencyTarget, stop = [], signal, ...sampling } = options;
   signal?.throwIfAborted();
   const stream = await model.engine.submit({
     prompt: promptTokens(model, prompt),
     sampling: { temperature: 0, seed: 0n, ...sampling },
     maxTokens,
+    ...(attention && { attention }),
+    ...(latencyTarget !== undefined && { latencyTarget }),
   });
   const abort = () => stream.abort();
   signal?.addEventListener("abort", abort);

@@ -7,6 +7,7 @@ import {
   type LanguageModel,
   loadModel,
 } from "../../../mod.ts";
+import { ATTENTION_OPTIONS, attentionSettings } from "./attention_options.ts";
 import { loadOptions, MODEL_OPTIONS } from "./model_options.ts";
 import { type Arguments, type Command, runCommand } from "./options.ts";
 
@@ -15,6 +16,7 @@ const COMMAND = {
   about: "Continues a text, or with --chat answers a message; prints the text as it is made.",
   options: {
     ...MODEL_OPTIONS,
+    ...ATTENTION_OPTIONS,
     "max-tokens": { value: "N", help: "most tokens to generate (default 128)" },
     temperature: { value: "T", help: "0 is greedy (default 0)" },
     "top-p": { value: "P", help: "keep the smallest set of tokens with this mass (default 1)" },
@@ -35,7 +37,8 @@ async function main(given: Given): Promise<void> {
   const interrupt = new AbortController();
   process.once("SIGINT", () => interrupt.abort(new Error("interrupted")));
   const began = performance.now();
-  const model = await loadModel({ ...loadOptions(given), signal: interrupt.signal });
+  const attention = attentionSettings(given);
+  const model = await loadModel({ ...loadOptions(given), attention, signal: interrupt.signal });
   const loadMilliseconds = performance.now() - began;
   try {
     const prompt = given.flag("chat") ? [{ role: "user", content: text }] : text;
@@ -83,7 +86,7 @@ async function printJson(
     const { value, done } = await tokens.next();
     text += value.text;
     if (done) {
-      const { reason, usage, timings, tau, cost } = value;
+      const { reason, usage, timings, tau, cost, attention } = value;
       const { backend } = model.engine.info;
       console.log(JSON.stringify({
         model: model.id,
@@ -95,6 +98,7 @@ async function printJson(
         usage,
         tau,
         cost,
+        attention,
         timings: { load: loadMilliseconds, ...timings },
       }));
       return;

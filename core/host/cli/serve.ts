@@ -1,19 +1,10 @@
 /** `deno task serve`: an OpenAI-compatible server on a model, fetched first where it is missing. */
 import process from "node:process";
-import {
-  type AttentionSettings,
-  entropic,
-  loadModel,
-  POLICIES,
-  type PolicyName,
-} from "../../../mod.ts";
-import {
-  ATTENTION_FLOOR,
-  ATTENTION_POLICIES,
-  type AttentionPolicy,
-} from "../../entropic/pruning.ts";
+import { entropic, loadModel, POLICIES, type PolicyName } from "../../../mod.ts";
+import { ATTENTION_FLOOR } from "../../entropic/pruning.ts";
 import type { AccessEntry } from "../../server/exchange.ts";
 import { serve } from "../serve/serve.ts";
+import { ATTENTION_OPTIONS, attentionSettings } from "./attention_options.ts";
 import { loadOptions, MODEL_OPTIONS } from "./model_options.ts";
 import { type Arguments, type Command, runCommand } from "./options.ts";
 
@@ -34,19 +25,8 @@ const COMMAND = {
       value: "W",
       help: "waits that the policy accepts for the mean, in long answers' time (default 100)",
     },
-    attention: {
-      value: "A",
-      help: `how answers attend to long contexts: ${ATTENTION_POLICIES.join(", ")} (default off)`,
-    },
-    "attention-mass": {
-      value: "M",
-      help: "share of the attention to keep at first (default: calibrated, or 0.95)",
-    },
+    ...ATTENTION_OPTIONS,
     "least-mass": { value: "M", help: "least share that a request may ask for (default 0.5)" },
-    divergence: {
-      value: "NATS",
-      help: "KL from dense attention that pruning may cost in the mean (default 0.02)",
-    },
     "entropy-floor": {
       value: "NATS",
       help: "entropy below it removes nothing in entropic time (default 0)",
@@ -58,16 +38,18 @@ const COMMAND = {
   operands: [0, 0],
 } as const satisfies Command<string>;
 
-type Given = Arguments<keyof typeof COMMAND.options>;
-
-async function main(given: Given): Promise<void> {
+async function main(given: Arguments<keyof typeof COMMAND.options>): Promise<void> {
   const apiKey = given.text("api-key") ?? process.env["ENTROPIC_API_KEY"];
   const policy = given.text("policy");
   if (policy !== undefined && !isPolicy(policy)) {
     throw new RangeError(`Cannot use --policy "${policy}": it takes ${POLICIES.join(", ")}`);
   }
   const tail = given.number("tail", 1e-3, 1e6);
-  const attention = attentionOf(given);
+  const leastMass = given.number("least-mass", ATTENTION_FLOOR.mass, 1);
+  const attention = {
+    ...attentionSettings(given),
+    ...(leastMass !== undefined && { leastMass }),
+  };
   const entropyFloor = given.number("entropy-floor", 0, Number.MAX_VALUE);
   const maxWaiting = given.integer("max-waiting", 1, 2 ** 24);
   const port = given.integer("port", 0, 65535);
@@ -118,27 +100,6 @@ function onInterrupt(stop: () => void): void {
       stop();
     });
   }
-}
-
-function attentionOf(given: Given): AttentionSettings {
-  const policy = given.text("attention");
-  if (policy !== undefined && !isAttentionPolicy(policy)) {
-    const allowed = ATTENTION_POLICIES.join(", ");
-    throw new RangeError(`Cannot use --attention "${policy}": it takes ${allowed}`);
-  }
-  const mass = given.number("attention-mass", ATTENTION_FLOOR.mass, 1);
-  const leastMass = given.number("least-mass", ATTENTION_FLOOR.mass, 1);
-  const divergence = given.number("divergence", 1e-6, Infinity);
-  return {
-    ...(policy !== undefined && { policy }),
-    ...(mass !== undefined && { mass }),
-    ...(leastMass !== undefined && { leastMass }),
-    ...(divergence !== undefined && { divergence }),
-  };
-}
-
-function isAttentionPolicy(name: string): name is AttentionPolicy {
-  return (ATTENTION_POLICIES as readonly string[]).includes(name);
 }
 
 function isPolicy(name: string): name is PolicyName {
