@@ -52,7 +52,7 @@ export function contender(control: AttentionControl, vocabularySize: number): Co
     return attentionBudget(control, at, held, { denseBelow: 0 });
   };
   const followsEntropy = control.policy === "paper" || control.gain !== undefined;
-  return followsEntropy ? budget : budget({ context: 0, entropy: 0, meanEntropy: 0 });
+  return followsEntropy ? budget : budget({ context: Infinity, entropy: 0, meanEntropy: 0 });
 }
 
 /** @param spec As `deno task model` takes it. */
