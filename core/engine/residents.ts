@@ -11,14 +11,12 @@ import { blocksFor, dropBlocks, takeBlocks } from "./sequence_blocks.ts";
 export class Residents {
   /** In order since `order`. */
   readonly list: Sequence[] = [];
-  /** Whether somebody has wanted for blocks since `order`. */
-  short = false;
-  /** Times that a sequence lost its blocks. */
-  preemptions = 0;
   readonly #pool: BlockPool;
   readonly #blockBytes: number;
   readonly #onPreempt: (victim: Sequence) => void;
   #hostBytesLeft: number;
+  #short = false;
+  #preemptions = 0;
 
   /** @param onPreempt Takes a sequence that has just lost its blocks. */
   constructor(
@@ -32,9 +30,19 @@ export class Residents {
     this.#onPreempt = onPreempt;
   }
 
+  /** Whether somebody has wanted for blocks since `order`. */
+  get short(): boolean {
+    return this.#short;
+  }
+
+  /** Times that a sequence lost its blocks. */
+  get preemptions(): number {
+    return this.#preemptions;
+  }
+
   /** Works out all keys anew and sorts by them. */
   order(key: (sequence: Sequence) => number): void {
-    this.short = false;
+    this.#short = false;
     for (const sequence of this.list) sequence.key = key(sequence);
     this.list.sort((a, b) => a.key - b.key || a.id - b.id);
   }
@@ -65,7 +73,7 @@ export class Residents {
     if (!sequence.resident) return false;
     if (blocksFor(sequence.length) <= sequence.blocks.length) return true;
     while (this.#pool.free === 0) {
-      this.short = true;
+      this.#short = true;
       const [victim] = this.#victims();
       if (victim === undefined) return false;
       this.#preempt(victim, step);
@@ -97,7 +105,7 @@ export class Residents {
 
   /** Preempts sequences that run later than `next` until `needed` blocks are free, if that helps. */
   #makeRoom(needed: number, next: Sequence, found: PrefixMatch, step: ScheduledStep): boolean {
-    this.short = true;
+    this.#short = true;
     const victims: Sequence[] = [];
     const kept = new Set(found.blocks);
     const holders = new Map<number, number>();
@@ -144,7 +152,7 @@ export class Residents {
   }
 
   #preempt(victim: Sequence, step: ScheduledStep): void {
-    this.preemptions++;
+    this.#preemptions++;
     const blocks = victim.blocks.slice(0, blocksFor(victim.computed));
     const bytes = blocks.length * this.#blockBytes;
     if (blocks.length > 0 && bytes <= this.#hostBytesLeft) {
