@@ -62,9 +62,9 @@ export interface AttentionFloor {
 }
 
 /**
- * With less than half of the attention read, what is left out can outweigh it, and the bound on the
- * output's error, 2 (1 - mass) max|v|, no longer excludes anything. Four blocks: the first, the current
- * and the one before it are always read, so that one is the scan's to choose.
+ * With less than half of the attention read, what is left out can outweigh it: the bound on the output's
+ * error, 2 (1 - mass) max|v|, is as large as the output. Four blocks: the first, the current and the one
+ * before it are always read, so that one is the scan's to choose.
  */
 export const ATTENTION_FLOOR: AttentionFloor = { mass: 0.5, minBlocks: 4 };
 
