@@ -4,16 +4,19 @@
  */
 import { BLOCK_SIZE } from "../core/engine/backend.ts";
 import type {
-  AttentionStats,
   Backend,
   BackendInfo,
   BackendLimits,
   ForwardResult,
+  KeyMoments,
+  KeySketch,
+  Pruning,
   SequenceInput,
 } from "../core/engine/backend.ts";
 import { BackendError } from "../core/errors.ts";
 import type { ModelConfig } from "../core/model/config.ts";
 import type { ModelFiles } from "../core/model/tensors.ts";
+import { attentionStats, type BlockCost } from "./attention.ts";
 import { Kernel, type KvType } from "./kernel.ts";
 import {
   chooseVariant,
@@ -23,6 +26,7 @@ import {
   startThread,
   type Variant,
 } from "./loader.ts";
+import { checkSketch, momentsOf, packSketch } from "./pruning.ts";
 import { startThreads, type Threads } from "./threads.ts";
 import { outputRows, validateBatch, validateBlock } from "./validate.ts";
 import { loadWeights } from "./weights.ts";
@@ -122,9 +126,14 @@ function limitsOf(options: WasmBackendOptions, blockBytes: number): BackendLimit
 class WasmBackend implements Backend {
   readonly config: ModelConfig;
   readonly limits: BackendLimits;
-  /** Of a KV block over all layers. */
-  readonly #blockBytes: number;
-  readonly #info: BackendInfo;
+  readonly pruning: Pruning = {
+    gather: (on, stretch) => this.#gather(on, stretch),
+    useSketch: (sketch) => this.#useSketch(sketch),
+  };
+  /** Bytes of a KV block's records over all layers. */
+  readonly #recordBytes: number;
+  #info: BackendInfo;
+  #blockCost: BlockCost;
   #kernel: Kernel | undefined;
   #threads: Threads | undefined;
   /** Why `#kernel` is gone. */
@@ -142,7 +151,7 @@ class WasmBackend implements Backend {
   ) {
     this.config = config;
     this.limits = limits;
-    this.#blockBytes = blockBytes;
+    this.#recordBytes = blockBytes;
     this.#kernel = kernel;
     this.#info = {
       kind: "wasm",
@@ -150,7 +159,24 @@ class WasmBackend implements Backend {
       threads,
       weightBytes: kernel.weightBytes,
       kvBytes: limits.kvBlocks * blockBytes,
+      prunes: false,
     };
+    this.#blockCost = this.#costOf(0, 0);
+  }
+
+  /** @param codeBytes Of a block over all layers. */
+  #costOf(codeBytes: number, dimensions: number): BlockCost {
+    const parts = this.config.layers * this.config.kvHeads;
+    return {
+      recordBytes: this.#recordBytes / parts,
+      codeBytes: codeBytes / parts,
+      dimensions,
+    };
+  }
+
+  /** Bytes of a KV block over all layers, codes included. */
+  get #blockBytes(): number {
+    return this.#info.kvBytes / this.limits.kvBlocks;
   }
 
   describe(): BackendInfo {
@@ -195,42 +221,20 @@ class WasmBackend implements Backend {
   // deno-lint-ignore require-await -- the contract is asynchronous, errors must reject
   async forward(batch: readonly SequenceInput[], signal?: AbortSignal): Promise<ForwardResult> {
     signal?.throwIfAborted();
-    validateBatch(batch, this.limits, this.config.vocabularySize);
+    validateBatch(batch, this.limits, this.config.vocabularySize, this.#info.prunes === true);
     return this.#run((kernel) => {
       this.#rows = 0;
       kernel.forward(batch);
+      let end = 0;
       this.#rows = batch.reduce((sum, sequence) => sum + outputRows(sequence), 0);
       return {
         rows: Array.from({ length: this.#rows }, (_, row) => kernel.stats(row)),
-        attention: batch.map((sequence) => this.#attentionStats(sequence)),
+        attention: batch.map((sequence) => {
+          const count = kernel.attention(end, end += sequence.tokens.length);
+          return attentionStats(this.config, sequence, count, this.#blockCost);
+        }),
       };
     });
-  }
-
-  #attentionStats(sequence: SequenceInput): AttentionStats {
-    const { layers, kvHeads, heads, headSize } = this.config;
-    let blocks = 0; // of the last `count` tokens, in one layer and KV head
-    let positions = 0;
-    const add = (count: number, times: number) => {
-      const end = sequence.position + sequence.tokens.length;
-      for (let tokens = end - count + 1; tokens <= end; tokens++) {
-        blocks += times * Math.ceil(tokens / BLOCK_SIZE);
-        positions += times * tokens;
-      }
-    };
-    add(sequence.tokens.length, layers - 1);
-    add(outputRows(sequence), 1); // the last layer attends for output rows only
-    const bytes = blocks * this.#blockBytes / layers;
-    const macs = 2 * heads * headSize * positions;
-    return {
-      blocksRead: blocks * kvHeads,
-      blocksTotal: blocks * kvHeads,
-      bytesRead: bytes,
-      bytesTotal: bytes,
-      macs,
-      macsTotal: macs,
-      massDropped: 0,
-    };
   }
 
   // deno-lint-ignore require-await -- as above
@@ -277,6 +281,37 @@ class WasmBackend implements Backend {
         kernel.writeBlock(block, content.subarray(i * size, (i + 1) * size));
       }
     });
+  }
+
+  // deno-lint-ignore require-await -- as above
+  async #gather(on: boolean, stretch = 1): Promise<KeyMoments | undefined> {
+    if (!Number.isSafeInteger(stretch) || stretch < 1) {
+      throw new RangeError(`Cannot gather: stretch is ${stretch}, allowed is 1 or more`);
+    }
+    const { layers, kvHeads, headSize } = this.config;
+    return this.#run((kernel) => {
+      const length = layers * kvHeads * headSize * (1 + 2 * headSize);
+      const gathered = on ? undefined : kernel.moments(length);
+      kernel.gather(on ? stretch : 0);
+      return gathered && momentsOf(gathered.sums, gathered.tokens, this.config);
+    });
+  }
+
+  // deno-lint-ignore require-await -- as above
+  async #useSketch(sketch: KeySketch | undefined): Promise<void> {
+    if (sketch !== undefined) checkSketch(sketch, this.config);
+    const dimensions = sketch?.dimensions ?? 0;
+    const maps = sketch ? packSketch(sketch) : new Float32Array();
+    const codeBytes = this.#run((kernel) => {
+      return kernel.useSketch(dimensions, maps) ? kernel.sketchBlockBytes : undefined;
+    });
+    const kvBytes = this.limits.kvBlocks * (this.#recordBytes + (codeBytes ?? 0));
+    this.#blockCost = this.#costOf(codeBytes ?? 0, dimensions);
+    this.#info = { ...this.#info, kvBytes, prunes: (codeBytes ?? 0) > 0 };
+    if (codeBytes !== undefined) return;
+    const message = `Cannot reserve key sketches of ${this.limits.kvBlocks} KV blocks: ` +
+      "out of WASM memory (4 GiB)";
+    throw new BackendError(message, { fatal: false });
   }
 
   // deno-lint-ignore require-await -- as above

@@ -3,7 +3,8 @@
  * has grown; pointers beyond 2 GiB come back negative and are made unsigned.
  */
 import type { ModelConfig } from "../core/model/config.ts";
-import type { LogitStats, SequenceInput } from "../core/engine/backend.ts";
+import type { AttentionPlan, LogitStats, SequenceInput } from "../core/engine/backend.ts";
+import type { AttentionCount } from "./attention.ts";
 import type { KernelExports, ThreadExports } from "./loader.ts";
 
 /** How keys and values are stored: integers with scales, or exact floats for reference. */
@@ -20,6 +21,9 @@ export interface KernelSizes {
 
 const KV_TYPES = { q8: 0, f32: 1 } as const;
 const OUTPUT_MODES = { none: 0, last: 1, all: 2 } as const;
+const PLAN_KINDS = { dense: 0, mass: 1, threshold: 2 } as const;
+/** Words before the tokens of a sequence in the core's input. */
+const HEADER = 7;
 /** Numbers of `Stats` in the core. */
 const STATS = 5;
 
@@ -27,6 +31,7 @@ export class Kernel {
   readonly #exports: KernelExports;
   readonly #core: number;
   readonly #vocabulary: number;
+  readonly #kvHeads: number;
   #topK = 0;
   #buffer: ArrayBufferLike;
   #bytes: Uint8Array<ArrayBufferLike>;
@@ -37,6 +42,7 @@ export class Kernel {
   constructor(exports: KernelExports, config: ModelConfig) {
     this.#exports = exports;
     this.#vocabulary = config.vocabularySize;
+    this.#kvHeads = config.kvHeads;
     this.#core = exports.core_new(
       config.layers,
       config.hiddenSize,
@@ -125,18 +131,21 @@ export class Kernel {
 
   forward(batch: readonly SequenceInput[]): void {
     let words = 0;
-    for (const { tokens, blockTable } of batch) words += 4 + tokens.length + blockTable.length;
+    for (const { tokens, blockTable } of batch) words += HEADER + tokens.length + blockTable.length;
     const pointer = this.#exports.core_input(this.#core, words) >>> 0;
     this.#refresh();
     let at = pointer / 4;
-    for (const { tokens, position, output, blockTable } of batch) {
+    for (const { tokens, position, output, blockTable, attention } of batch) {
       this.#words[at] = tokens.length;
       this.#words[at + 1] = position;
       this.#words[at + 2] = OUTPUT_MODES[output];
       this.#words[at + 3] = blockTable.length;
-      this.#words.set(tokens, at + 4);
-      this.#words.set(blockTable, at + 4 + tokens.length);
-      at += 4 + tokens.length + blockTable.length;
+      this.#words[at + 4] = PLAN_KINDS[attention.kind];
+      this.#floats[at + 5] = shareOf(attention);
+      this.#words[at + 6] = attention.kind === "dense" ? 0 : attention.minBlocks;
+      this.#words.set(tokens, at + HEADER);
+      this.#words.set(blockTable, at + HEADER + tokens.length);
+      at += HEADER + tokens.length + blockTable.length;
     }
     this.#exports.core_forward(this.#core, batch.length);
     this.#refresh();
@@ -162,6 +171,46 @@ export class Kernel {
   logits(row: number): Float32Array {
     const at = (this.#exports.core_logits_pointer(this.#core, row) >>> 0) / 4;
     return new Float32Array(this.#floats.subarray(at, at + this.#vocabulary));
+  }
+
+  /** What the attention of tokens `first` to `end` of the latest `forward` read. */
+  attention(first: number, end: number): AttentionCount {
+    const at = (this.#exports.core_attention_pointer(this.#core) >>> 0) / 4;
+    const width = 2 * this.#kvHeads;
+    let blocks = 0, dropped = 0;
+    for (let i = at + first * width; i < at + end * width; i += 2) {
+      blocks += this.#floats[i] ?? NaN;
+      dropped += this.#floats[i + 1] ?? NaN;
+    }
+    return { blocks, dropped };
+  }
+
+  /** Starts gathering moments afresh, at so many times the positions; 0 ends it and drops them. */
+  gather(stretch: number): void {
+    this.#exports.core_gather(this.#core, stretch);
+    this.#refresh();
+  }
+
+  /** What was gathered since `gather`: a copy of the core's sums, and over how many tokens. */
+  moments(length: number): { readonly tokens: number; readonly sums: Float32Array } {
+    const tokens = this.#exports.core_moments_tokens(this.#core) >>> 0;
+    const at = (this.#exports.core_moments_pointer(this.#core) >>> 0) / 4;
+    return { tokens, sums: new Float32Array(this.#floats.subarray(at, at + length)) };
+  }
+
+  /** Takes a sketch's maps, or drops it with 0 dimensions; false when the memory is exhausted. */
+  useSketch(dimensions: number, maps: Float32Array): boolean {
+    const pointer = this.#exports.core_staging(this.#core, maps.byteLength) >>> 0;
+    this.#refresh();
+    this.#floats.set(maps, pointer / 4);
+    const done = this.#exports.core_use_sketch(this.#core, dimensions) !== 0;
+    this.#refresh();
+    return done;
+  }
+
+  /** Bytes of a block's codes over all layers and KV heads; 0 without a sketch. */
+  get sketchBlockBytes(): number {
+    return this.#exports.core_sketch_block_bytes(this.#core) >>> 0;
   }
 
   copyBlock(from: number, to: number): void {
@@ -190,4 +239,10 @@ export class Kernel {
   get weightBytes(): number {
     return this.#exports.core_weight_bytes(this.#core) >>> 0;
   }
+}
+
+/** The number that an attention plan is about. */
+function shareOf(plan: AttentionPlan): number {
+  if (plan.kind === "dense") return 1;
+  return plan.kind === "mass" ? plan.mass : plan.threshold;
 }

@@ -1,6 +1,6 @@
 /** Checks of what a caller hands to the backend, before anything is computed. */
 import { BLOCK_SIZE } from "../core/engine/backend.ts";
-import type { BackendLimits, SequenceInput } from "../core/engine/backend.ts";
+import type { AttentionPlan, BackendLimits, SequenceInput } from "../core/engine/backend.ts";
 
 function check(ok: boolean, message: () => string): void {
   if (!ok) throw new RangeError(message());
@@ -15,16 +15,21 @@ export function outputRows({ tokens, output }: SequenceInput): number {
   return output === "all" ? tokens.length : output === "last" ? 1 : 0;
 }
 
-/** @throws {RangeError} The batch is not within `limits`, or a part of it names what is not there. */
+/**
+ * @param prunes Whether pruned attention plans can run.
+ * @throws {RangeError} The batch is not within `limits`, or a part of it names what is not there.
+ */
 export function validateBatch(
   batch: readonly SequenceInput[],
   limits: BackendLimits,
   vocabulary: number,
+  prunes: boolean,
 ): void {
   let tokens = 0;
   let rows = 0;
   for (const [index, sequence] of batch.entries()) {
     validateSequence(sequence, `sequence ${index}`, limits, vocabulary);
+    validatePlan(sequence.attention, `sequence ${index}`, prunes);
     tokens += sequence.tokens.length;
     rows += outputRows(sequence);
   }
@@ -39,7 +44,7 @@ export function validateBatch(
 }
 
 function validateSequence(
-  { tokens, position, blockTable, attention }: SequenceInput,
+  { tokens, position, blockTable }: SequenceInput,
   name: string,
   { contextLength, kvBlocks }: BackendLimits,
   vocabulary: number,
@@ -55,10 +60,6 @@ function validateSequence(
     blockTable.length >= blocks,
     () => `Cannot run ${name}: its block table has ${blockTable.length} of ${blocks} blocks`,
   );
-  check(
-    attention.kind === "dense",
-    () => `Cannot run ${name}: attention plan is ${attention.kind}, this backend runs dense ones`,
-  );
   for (let i = 0; i < tokens.length; i++) {
     const id = tokens[i];
     check(
@@ -69,6 +70,24 @@ function validateSequence(
   for (let i = 0; i < blocks; i++) {
     validateBlock(blockTable[i], kvBlocks, name);
   }
+}
+
+function validatePlan(plan: AttentionPlan, name: string, prunes: boolean): void {
+  if (plan.kind === "dense") return;
+  check(
+    prunes,
+    () =>
+      `Cannot run ${name}: attention plan is ${plan.kind}, without a key sketch dense is allowed`,
+  );
+  const share = plan.kind === "mass" ? plan.mass : plan.threshold;
+  check(
+    share >= 0 && share <= 1,
+    () => `Cannot run ${name}: ${plan.kind} of its attention plan is ${share}, allowed is 0 to 1`,
+  );
+  check(
+    Number.isSafeInteger(plan.minBlocks) && plan.minBlocks >= 0,
+    () => `Cannot run ${name}: least blocks are ${plan.minBlocks}, allowed are 0 or more`,
+  );
 }
 
 /** @throws {RangeError} There is no such block. */

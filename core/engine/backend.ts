@@ -148,9 +148,11 @@ export interface Pruning {
   /**
    * Starts gathering moments over all tokens that later steps run, afresh; or ends it.
    *
+   * @param stretch Tokens count as if they stood at so many times their position, 1 where left out:
+   * moments have to be of positions all over a context as long as those to be pruned.
    * @returns At the end, what was gathered.
    */
-  gather(on: boolean): Promise<KeyMoments | undefined>;
+  gather(on: boolean, stretch?: number): Promise<KeyMoments | undefined>;
   /**
    * Sets the sketch, or takes it away. All KV content is void afterwards.
    *

@@ -24,6 +24,17 @@ export interface AttentionInput {
   readonly values: Float32Array;
 }
 
+/** A `KeySketch` of one layer and KV head, keys of shape [tokens][headSize], and q of [3][headSize]. */
+export interface SketchInput {
+  readonly headSize: number;
+  readonly dimensions: number;
+  readonly keyMap: Float32Array;
+  readonly keyOffset: Float32Array;
+  readonly queryMap: Float32Array;
+  readonly keys: Float32Array;
+  readonly q: Float32Array;
+}
+
 export interface Statistics {
   readonly max: number;
   readonly logZ: number;
@@ -105,6 +116,43 @@ export class Probe {
       out,
     );
     return this.#floats(out, q.length);
+  }
+
+  /** The sum over the three heads of each block's share of the attention, as the scan finds it. */
+  shares(input: SketchInput): Float32Array {
+    const { headSize, dimensions, keyMap, keyOffset, queryMap, keys, q } = input;
+    const tokens = keys.length / headSize, blocks = Math.ceil(tokens / 16);
+    const maps = Float32Array.from([...keyMap, ...keyOffset, ...queryMap]);
+    const out = this.#reserve(4 * blocks);
+    this.#exports.probe_shares(
+      headSize,
+      dimensions,
+      this.#put(maps),
+      tokens,
+      this.#put(keys),
+      this.#put(q),
+      out,
+    );
+    return this.#floats(out, blocks);
+  }
+
+  /** The blocks that a plan chooses by their shares. */
+  choose(
+    kind: "mass" | "threshold",
+    share: number,
+    least: number,
+    shares: Float32Array,
+  ): number[] {
+    const out = this.#reserve(4 * shares.length);
+    const count = this.#exports.probe_choose(
+      kind === "mass" ? 1 : 2,
+      share,
+      least,
+      shares.length,
+      this.#put(shares),
+      out,
+    );
+    return [...new Uint32Array(this.#exports.memory.buffer, out, count)];
   }
 
   statistics(logits: Float32Array, endToken: number, topK: number): Statistics {

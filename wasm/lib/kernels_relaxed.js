@@ -18,6 +18,15 @@ export class Core {
         wasm.core_add_end_token(this.__wbg_ptr, id);
     }
     /**
+     * Of the latest step, [tokens][KV heads][2] f32: blocks read, and the share of the attention left
+     * out, summed over layers.
+     * @returns {number}
+     */
+    attention_pointer() {
+        const ret = wasm.core_attention_pointer(this.__wbg_ptr);
+        return ret >>> 0;
+    }
+    /**
      * False when memory is exhausted. Slots are those of `weights::Slot`, formats GGUF's ids.
      * @param {number} slot
      * @param {number} layer
@@ -58,6 +67,14 @@ export class Core {
         wasm.core_forward(this.__wbg_ptr, sequences);
     }
     /**
+     * Starts gathering moments afresh, at so many times the tokens' positions; with 0 ends it and
+     * drops them.
+     * @param {number} stretch
+     */
+    gather(stretch) {
+        wasm.core_gather(this.__wbg_ptr, stretch);
+    }
+    /**
      * Where the host writes a batch of this many words.
      * @param {number} words
      * @returns {number}
@@ -93,6 +110,22 @@ export class Core {
         return ret >>> 0;
     }
     /**
+     * `Moments::sums`, while gathering.
+     * @returns {number}
+     */
+    moments_pointer() {
+        const ret = wasm.core_moments_pointer(this.__wbg_ptr);
+        return ret >>> 0;
+    }
+    /**
+     * Tokens that were gathered.
+     * @returns {number}
+     */
+    moments_tokens() {
+        const ret = wasm.core_moments_tokens(this.__wbg_ptr);
+        return ret >>> 0;
+    }
+    /**
      * @param {number} layers
      * @param {number} hidden
      * @param {number} feed_forward
@@ -109,7 +142,7 @@ export class Core {
         return this;
     }
     /**
-     * Gathers a block's content in the staging area.
+     * Gathers a block's content in the staging area: records, then codes.
      * @param {number} block
      * @returns {number}
      */
@@ -130,6 +163,14 @@ export class Core {
      */
     set_rope(base, dimensions, kind, factor, original_context, attention, beta_fast, beta_slow) {
         wasm.core_set_rope(this.__wbg_ptr, base, dimensions, kind, factor, original_context, attention, beta_fast, beta_slow);
+    }
+    /**
+     * Bytes of a block's sketch over all layers and heads; 0 without one.
+     * @returns {number}
+     */
+    sketch_block_bytes() {
+        const ret = wasm.core_sketch_block_bytes(this.__wbg_ptr);
+        return ret >>> 0;
     }
     /**
      * Where the host puts the file's bytes before `load_rows`.
@@ -165,6 +206,16 @@ export class Core {
         return ret >>> 0;
     }
     /**
+     * Takes the maps of a `KeySketch` from the staging area: key map, key offset, query map. With 0
+     * dimensions it drops the sketch. False when memory is exhausted.
+     * @param {number} dimensions
+     * @returns {boolean}
+     */
+    use_sketch(dimensions) {
+        const ret = wasm.core_use_sketch(this.__wbg_ptr, dimensions);
+        return ret !== 0;
+    }
+    /**
      * @returns {number}
      */
     weight_bytes() {
@@ -197,6 +248,24 @@ if (Symbol.dispose) Core.prototype[Symbol.dispose] = Core.prototype.free;
  */
 export function probe_attention(reference, size, tokens, q, keys, values, out) {
     wasm.probe_attention(reference, size, tokens, q, keys, values, out);
+}
+
+/**
+ * Chooses among `count` blocks by their shares; `chosen` gets the indices. Returns how many they are.
+ *
+ * # Safety
+ * The pointers are of `probe_reserve` and large enough.
+ * @param {number} kind
+ * @param {number} share
+ * @param {number} least
+ * @param {number} count
+ * @param {number} shares
+ * @param {number} chosen
+ * @returns {number}
+ */
+export function probe_choose(kind, share, least, count, shares, chosen) {
+    const ret = wasm.probe_choose(kind, share, least, count, shares, chosen);
+    return ret >>> 0;
 }
 
 /**
@@ -251,6 +320,25 @@ export function probe_matmul(reference, format, rows, columns, weights, tokens, 
 export function probe_reserve(bytes) {
     const ret = wasm.probe_reserve(bytes);
     return ret >>> 0;
+}
+
+/**
+ * Shares of the attention of three query heads that the scan finds in each block. `maps` are those of
+ * a `KeySketch` of one layer and KV head, `keys` are [tokens][size], `q` [3][size]; `out` gets the sum
+ * over the heads of each block.
+ *
+ * # Safety
+ * The pointers are of `probe_reserve` and large enough.
+ * @param {number} size
+ * @param {number} dimensions
+ * @param {number} maps
+ * @param {number} tokens
+ * @param {number} keys
+ * @param {number} q
+ * @param {number} out
+ */
+export function probe_shares(size, dimensions, maps, tokens, keys, q, out) {
+    wasm.probe_shares(size, dimensions, maps, tokens, keys, q, out);
 }
 
 /**

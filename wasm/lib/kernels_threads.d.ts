@@ -6,6 +6,11 @@ export class Core {
     [Symbol.dispose](): void;
     add_end_token(id: number): void;
     /**
+     * Of the latest step, [tokens][KV heads][2] f32: blocks read, and the share of the attention left
+     * out, summed over layers.
+     */
+    attention_pointer(): number;
+    /**
      * False when memory is exhausted. Slots are those of `weights::Slot`, formats GGUF's ids.
      */
     begin_tensor(slot: number, layer: number, format: number, rows: number, columns: number): boolean;
@@ -15,6 +20,11 @@ export class Core {
      */
     finish(kv_type: number, kv_blocks: number, tokens: number, output_rows: number, top_k: number, threads: number): boolean;
     forward(sequences: number): void;
+    /**
+     * Starts gathering moments afresh, at so many times the tokens' positions; with 0 ends it and
+     * drops them.
+     */
+    gather(stretch: number): void;
     /**
      * Where the host writes a batch of this many words.
      */
@@ -31,15 +41,27 @@ export class Core {
      * [vocabulary] f32
      */
     logits_pointer(row: number): number;
+    /**
+     * `Moments::sums`, while gathering.
+     */
+    moments_pointer(): number;
+    /**
+     * Tokens that were gathered.
+     */
+    moments_tokens(): number;
     constructor(layers: number, hidden: number, feed_forward: number, heads: number, kv_heads: number, head_size: number, vocabulary: number, epsilon: number);
     /**
-     * Gathers a block's content in the staging area.
+     * Gathers a block's content in the staging area: records, then codes.
      */
     read_block(block: number): number;
     /**
      * `kind`: 0 none, 1 linear, 2 YaRN.
      */
     set_rope(base: number, dimensions: number, kind: number, factor: number, original_context: number, attention: number, beta_fast: number, beta_slow: number): void;
+    /**
+     * Bytes of a block's sketch over all layers and heads; 0 without one.
+     */
+    sketch_block_bytes(): number;
     /**
      * Where the host puts the file's bytes before `load_rows`.
      */
@@ -60,6 +82,11 @@ export class Core {
      * [rows][top k] f32
      */
     top_logits_pointer(): number;
+    /**
+     * Takes the maps of a `KeySketch` from the staging area: key map, key offset, query map. With 0
+     * dimensions it drops the sketch. False when memory is exhausted.
+     */
+    use_sketch(dimensions: number): boolean;
     weight_bytes(): number;
     /**
      * Puts the staging area's content back in a block.
@@ -83,6 +110,14 @@ export function fail_team(team: number): void;
  * The pointers are of `probe_reserve` and large enough.
  */
 export function probe_attention(reference: boolean, size: number, tokens: number, q: number, keys: number, values: number, out: number): void;
+
+/**
+ * Chooses among `count` blocks by their shares; `chosen` gets the indices. Returns how many they are.
+ *
+ * # Safety
+ * The pointers are of `probe_reserve` and large enough.
+ */
+export function probe_choose(kind: number, share: number, least: number, count: number, shares: number, chosen: number): number;
 
 /**
  * The values of each row, after repacking.
@@ -109,6 +144,16 @@ export function probe_exp(x: number, count: number): void;
 export function probe_matmul(reference: boolean, format: number, rows: number, columns: number, weights: number, tokens: number, x: number, out: number): void;
 
 export function probe_reserve(bytes: number): number;
+
+/**
+ * Shares of the attention of three query heads that the scan finds in each block. `maps` are those of
+ * a `KeySketch` of one layer and KV head, `keys` are [tokens][size], `q` [3][size]; `out` gets the sum
+ * over the heads of each block.
+ *
+ * # Safety
+ * The pointers are of `probe_reserve` and large enough.
+ */
+export function probe_shares(size: number, dimensions: number, maps: number, tokens: number, keys: number, q: number, out: number): void;
 
 /**
  * Statistics of a row; `out` gets the five numbers of `Stats`.
@@ -139,30 +184,38 @@ export type InitInput = RequestInfo | URL | Response | BufferSource | WebAssembl
 export interface InitOutput {
     readonly __wbg_core_free: (a: number, b: number) => void;
     readonly core_add_end_token: (a: number, b: number) => void;
+    readonly core_attention_pointer: (a: number) => number;
     readonly core_begin_tensor: (a: number, b: number, c: number, d: number, e: number, f: number) => number;
     readonly core_copy_block: (a: number, b: number, c: number) => void;
     readonly core_finish: (a: number, b: number, c: number, d: number, e: number, f: number, g: number) => number;
     readonly core_forward: (a: number, b: number) => void;
+    readonly core_gather: (a: number, b: number) => void;
     readonly core_input: (a: number, b: number) => number;
     readonly core_kv_block_bytes: (a: number, b: number) => number;
     readonly core_load_rows: (a: number, b: number, c: number) => void;
     readonly core_logits_pointer: (a: number, b: number) => number;
+    readonly core_moments_pointer: (a: number) => number;
+    readonly core_moments_tokens: (a: number) => number;
     readonly core_new: (a: number, b: number, c: number, d: number, e: number, f: number, g: number, h: number) => number;
     readonly core_read_block: (a: number, b: number) => number;
     readonly core_set_rope: (a: number, b: number, c: number, d: number, e: number, f: number, g: number, h: number, i: number) => void;
+    readonly core_sketch_block_bytes: (a: number) => number;
     readonly core_staging: (a: number, b: number) => number;
     readonly core_stats_pointer: (a: number) => number;
     readonly core_team: (a: number) => number;
     readonly core_top_ids_pointer: (a: number) => number;
     readonly core_top_logits_pointer: (a: number) => number;
+    readonly core_use_sketch: (a: number, b: number) => number;
     readonly core_weight_bytes: (a: number) => number;
     readonly core_write_block: (a: number, b: number) => void;
     readonly fail_team: (a: number) => void;
     readonly probe_attention: (a: number, b: number, c: number, d: number, e: number, f: number, g: number) => void;
+    readonly probe_choose: (a: number, b: number, c: number, d: number, e: number, f: number) => number;
     readonly probe_dequantize: (a: number, b: number, c: number, d: number, e: number) => void;
     readonly probe_exp: (a: number, b: number) => void;
     readonly probe_matmul: (a: number, b: number, c: number, d: number, e: number, f: number, g: number, h: number) => void;
     readonly probe_reserve: (a: number) => number;
+    readonly probe_shares: (a: number, b: number, c: number, d: number, e: number, f: number, g: number) => void;
     readonly probe_statistics: (a: number, b: number, c: number, d: number, e: number, f: number, g: number) => void;
     readonly serve_team: (a: number) => void;
     readonly stop_team: (a: number) => void;

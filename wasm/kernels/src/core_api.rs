@@ -6,9 +6,11 @@ use crate::batch::Batch;
 use crate::cache::{Cache, KvType};
 use crate::formats::Format;
 use crate::model::Model;
+use crate::moments::Moments;
 use crate::pool::Pool;
 use crate::rope::{Rope, Scaling};
 use crate::scratch::Scratch;
+use crate::sketch::{Sketch, SketchShape};
 use crate::weights::{Shape, Slot, Weights};
 use core::marker::PhantomData;
 use wasm_bindgen::prelude::wasm_bindgen;
@@ -144,6 +146,8 @@ impl Core {
             weights,
             rope,
             cache,
+            sketch: None,
+            moments: None,
             scratch,
             pool: Pool::new(threads),
             end_tokens: core::mem::take(&mut self.end_tokens),
@@ -186,20 +190,68 @@ impl Core {
         unsafe { logits.data.add(row * logits.width) }
     }
 
-    pub fn copy_block(&self, from: usize, to: usize) {
-        self.model().cache.copy_block(from, to);
+    /// Of the latest step, [tokens][KV heads][2] f32: blocks read, and the share of the attention left
+    /// out, summed over layers.
+    pub fn attention_pointer(&self) -> *const f32 {
+        self.model().scratch.attention.data
     }
 
-    /// Gathers a block's content in the staging area.
+    /// Starts gathering moments afresh, at so many times the tokens' positions; with 0 ends it and
+    /// drops them.
+    pub fn gather(&mut self, stretch: usize) {
+        let Shape { layers, kv_heads, head_size, .. } = self.shape;
+        self.model_mut().moments =
+            (stretch > 0).then(|| Moments::new(layers, kv_heads, head_size, stretch));
+    }
+
+    /// Tokens that were gathered.
+    pub fn moments_tokens(&self) -> usize {
+        self.model().moments.as_ref().map_or(0, |moments| moments.tokens)
+    }
+
+    /// `Moments::sums`, while gathering.
+    pub fn moments_pointer(&self) -> *const f32 {
+        self.model().moments.as_ref().map_or(core::ptr::null(), |moments| moments.sums.as_ptr())
+    }
+
+    /// Takes the maps of a `KeySketch` from the staging area: key map, key offset, query map. With 0
+    /// dimensions it drops the sketch. False when memory is exhausted.
+    pub fn use_sketch(&mut self, dimensions: usize) -> bool {
+        let Shape { layers, kv_heads, head_size, .. } = self.shape;
+        let staging = core::mem::take(&mut self.staging);
+        let model = self.model_mut();
+        let blocks = model.cache.blocks;
+        let shape = SketchShape { layers, kv_heads, head_size, blocks, dimensions };
+        let floats = staging.chunks_exact(4).map(|x| f32::from_le_bytes([x[0], x[1], x[2], x[3]]));
+        let given: Vec<f32> = floats.take(shape.given()).collect();
+        match &mut model.sketch {
+            _ if dimensions == 0 => model.sketch = None,
+            Some(sketch) if sketch.shape == shape => sketch.set(&given),
+            sketch => *sketch = Sketch::new(shape, &given),
+        }
+        dimensions == 0 || model.sketch.is_some()
+    }
+
+    /// Bytes of a block's sketch over all layers and heads; 0 without one.
+    pub fn sketch_block_bytes(&self) -> usize {
+        self.model().sketch_block_bytes()
+    }
+
+    pub fn copy_block(&self, from: usize, to: usize) {
+        self.model().copy_block(from, to);
+    }
+
+    /// Gathers a block's content in the staging area: records, then codes.
     pub fn read_block(&mut self, block: usize) -> *const u8 {
-        let out = self.staging(self.model().cache.block_bytes());
-        unsafe { self.model().cache.read_block(block, out) };
+        let bytes = self.model().cache.block_bytes() + self.model().sketch_block_bytes();
+        let out = self.staging(bytes);
+        unsafe { self.model().read_block(block, out) };
         out
     }
 
     /// Puts the staging area's content back in a block.
     pub fn write_block(&self, block: usize) {
-        unsafe { self.model().cache.write_block(block, self.staging.as_ptr()) };
+        unsafe { self.model().write_block(block, self.staging.as_ptr()) };
     }
 
     pub fn weight_bytes(&self) -> usize {
@@ -214,6 +266,10 @@ impl Core {
 
     fn model(&self) -> &Model<Native> {
         self.model.as_ref().expect("finish was called")
+    }
+
+    fn model_mut(&mut self) -> &mut Model<Native> {
+        self.model.as_mut().expect("finish was called")
     }
 
     fn weights_mut(&mut self) -> &mut Weights {

@@ -14,20 +14,25 @@ mod core_api;
 mod formats;
 mod isa;
 mod kernel;
+mod kv;
 mod math;
 mod matmul;
 mod matrix;
 mod memory;
 mod model;
+mod moments;
 mod pool;
 mod probe;
 #[cfg(target_feature = "relaxed-simd")]
 mod relaxed;
 mod rope;
 mod scalar;
+mod scan;
 mod scratch;
+mod selection;
 #[cfg(not(target_feature = "relaxed-simd"))]
 mod simd128;
+mod sketch;
 mod stats;
 #[cfg(target_feature = "atomics")]
 mod team;

@@ -8,6 +8,9 @@ use crate::math;
 use crate::matmul::{Output, matmul};
 use crate::matrix::{BAND_ROWS, Matrix};
 use crate::memory::reserve;
+use crate::scan::{Codes, add_shares};
+use crate::selection::{Plan, choose};
+use crate::sketch::{Sketch, SketchShape};
 use crate::stats::statistics;
 use crate::{Native, attention_f32, attention_q8, scalar};
 use core::slice::{from_raw_parts, from_raw_parts_mut};
@@ -118,6 +121,65 @@ pub unsafe fn probe_attention(
             attention_q8::attend::<Native, 3>(q, size, &records, tokens, &mut scratch, out);
         }
     }
+}
+
+/// Shares of the attention of three query heads that the scan finds in each block. `maps` are those of
+/// a `KeySketch` of one layer and KV head, `keys` are [tokens][size], `q` [3][size]; `out` gets the sum
+/// over the heads of each block.
+///
+/// # Safety
+/// The pointers are of `probe_reserve` and large enough.
+#[wasm_bindgen]
+#[allow(clippy::too_many_arguments)]
+pub unsafe fn probe_shares(
+    size: usize,
+    dimensions: usize,
+    maps: *const f32,
+    tokens: usize,
+    keys: *const f32,
+    q: *const f32,
+    out: *mut f32,
+) {
+    let blocks = tokens.div_ceil(BLOCK);
+    let shape = SketchShape { layers: 1, kv_heads: 1, head_size: size, blocks, dimensions };
+    let maps = unsafe { from_raw_parts(maps, shape.given()) };
+    let sketch = Sketch::new(shape, maps).expect("enough memory");
+    for token in 0..tokens {
+        unsafe {
+            let key = from_raw_parts(keys.add(token * size), size);
+            sketch.write::<Native>(0, 0, token / BLOCK, token % BLOCK, key);
+        }
+    }
+    let (q, out) = unsafe { (from_raw_parts(q, 3 * size), from_raw_parts_mut(out, blocks)) };
+    let mut mapped = vec![0.0; 3 * dimensions];
+    for (q, mapped) in q.chunks_exact(size).zip(mapped.chunks_exact_mut(dimensions)) {
+        sketch.map_query(0, 0, q, mapped);
+    }
+    let table: Vec<u32> = (0..blocks as u32).collect();
+    let codes = Codes { data: sketch.codes(0, 0), bytes: shape.code_bytes(), blocks: &table };
+    add_shares::<Native, 3>(&mapped, dimensions, &codes, tokens, out);
+}
+
+/// Chooses among `count` blocks by their shares; `chosen` gets the indices. Returns how many they are.
+///
+/// # Safety
+/// The pointers are of `probe_reserve` and large enough.
+#[wasm_bindgen]
+pub unsafe fn probe_choose(
+    kind: u32,
+    share: f32,
+    least: usize,
+    count: usize,
+    shares: *const f32,
+    chosen: *mut u32,
+) -> usize {
+    let mut indices = Vec::new();
+    let shares = unsafe { from_raw_parts(shares, count) };
+    choose(Plan::new(kind, share, least), shares, &mut indices);
+    for (i, &index) in indices.iter().enumerate() {
+        unsafe { *chosen.add(i) = index as u32 };
+    }
+    indices.len()
 }
 
 /// Statistics of a row; `out` gets the five numbers of `Stats`.

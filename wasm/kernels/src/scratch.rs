@@ -21,6 +21,9 @@ pub struct Scratch {
     pub value: Buffer,
     /// [tokens][heads * head size]
     pub attended: Buffer,
+    /// Of each token and KV head: blocks read, and the share of the attention left out; summed over
+    /// layers, [tokens][2 * KV heads].
+    pub attention: Buffer,
     /// [tokens][feed forward]
     pub gate: Buffer,
     pub up: Buffer,
@@ -65,6 +68,7 @@ impl Scratch {
             key: Buffer::new(tokens, kv)?,
             value: Buffer::new(tokens, kv)?,
             attended: Buffer::new(tokens, query)?,
+            attention: Buffer::new(tokens, 2 * shape.kv_heads)?,
             gate: Buffer::new(tokens, shape.feed_forward)?,
             up: Buffer::new(tokens, shape.feed_forward)?,
             packed,
