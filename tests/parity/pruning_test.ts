@@ -18,7 +18,7 @@ function sketchInput(headSize: number, dimensions: number, tokens: number): Sket
     keyOffset: normals(dimensions, 0.5, random),
     queryMap: normals(dimensions * headSize, 0.4 / Math.sqrt(headSize), random),
     keys: normals(tokens * headSize, 1, random),
-    q: normals(3 * headSize, 1, random),
+    q: normals(3 * headSize, 2, random),
   };
 }
 
