@@ -4,15 +4,27 @@
  * ends once, its tokens are those of the same request run alone, and all blocks come back.
  */
 import { assert, assertEquals, assertInstanceOf } from "@std/assert";
+import type { AttentionSettings } from "../../core/engine/attention_settings.ts";
 import type { SequenceRequest, SequenceStream } from "../../core/engine/engine.ts";
 import type { LocalEngineOptions } from "../../core/engine/engine_options.ts";
 import { LocalEngine } from "../../core/engine/local_engine.ts";
+import type { AttentionControl } from "../../core/entropic/pruning.ts";
 import { BackendError } from "../../core/errors.ts";
 import { promptOf, request, run } from "../support/engine_runs.ts";
 import { ScriptedBackend } from "../support/scripted_backend.ts";
 
 const POISON = 61;
 const FAMILIES = [promptOf(90, 1, 60), promptOf(90, 2, 60)] as const;
+
+/** What is left open would be the controller's, which depends on what else the engine does. */
+const ATTENTION: readonly AttentionControl[] = [
+  { policy: "off" },
+  { policy: "mass", mass: 0.8 },
+  { policy: "mass", mass: 0.9, gain: 0.05 },
+  { policy: "paper", threshold: 0.01 },
+];
+/** Prunes from 65 tokens on. */
+const SHORT: AttentionSettings = { denseBelow: 0, minBlocks: 4, shadowEvery: 3 };
 
 /** A linear congruential generator: the same numbers on every machine. */
 function diceOf(seed: number): (n: number) => number {
@@ -42,6 +54,7 @@ function randomRequest(below: (n: number) => number): SequenceRequest {
       stopTokens: below(4) === 0 ? [9] : [],
       priority: below(3),
       promptLogprobs: below(12) === 0,
+      attention: ATTENTION[below(ATTENTION.length)]!,
     }),
     sampling: { ...sampling, seed: BigInt(below(1e6)) },
   };
@@ -52,8 +65,8 @@ async function alone(
   asked: SequenceRequest,
 ): Promise<{ tokens: readonly number[]; fails: boolean }> {
   const engine = new LocalEngine(
-    new ScriptedBackend({ limits: { kvBlocks: 64 }, poison: POISON }),
-    { eventBuffer: 1000 },
+    new ScriptedBackend({ limits: { kvBlocks: 64 }, poison: POISON, prunes: true }),
+    { eventBuffer: 1000, attention: { ...SHORT, shadowEvery: 0 } },
   );
   const stream = await engine.submit(asked);
   const tokens: number[] = [];
@@ -98,6 +111,7 @@ async function fuzz(seed: number, requests: number, options: LocalEngineOptions)
     const backend = new ScriptedBackend({
       limits: { kvBlocks: 16, maxBatchTokens: 24, maxOutputRows: 9, topK: 1 + below(12) },
       poison: POISON,
+      prunes: true,
       onForward: () => {
         const fate = below(600);
         if (fate < 2) throw new BackendError("Cannot compute now", { fatal: fate === 0 });
@@ -108,6 +122,7 @@ async function fuzz(seed: number, requests: number, options: LocalEngineOptions)
   };
   const engine = new LocalEngine(open(), {
     ...options,
+    attention: SHORT,
     eventBuffer: 1 + below(6),
     prefillChunk: 1 + below(16),
     maxRunning: 1 + below(8),
@@ -134,6 +149,7 @@ async function fuzz(seed: number, requests: number, options: LocalEngineOptions)
       continue;
     }
     assertEquals(stats.kvBlocksFree, stats.kvBlocksTotal);
+    assert(stats.attention.shadows > 0);
     const { stop, length, abort, error } = stats.finished;
     assertEquals(stop + length + abort + error, ended);
     break;
@@ -174,7 +190,7 @@ Deno.test("randomRequest asks for things that succeed alone", async () => {
   const below = diceOf(5);
   let generated = 0;
   for (let i = 0; i < 20; i++) {
-    const asked = { ...randomRequest(below), promptLogprobs: false };
+    const asked = { ...randomRequest(below), promptLogprobs: false, attention: ATTENTION[0]! };
     if (Array.from(asked.prompt).includes(POISON)) continue;
     const engine = new LocalEngine(new ScriptedBackend());
     generated += (await run(engine, asked)).tokens.length;
