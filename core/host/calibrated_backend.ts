@@ -35,7 +35,8 @@ export async function calibrateBackend(
     await backend.pruning.useSketch(kept.sketch);
     return { backend, calibration: kept };
   }
-  return wanted ? { backend, calibration: await make(backend, model, needs) } : { backend };
+  const made = wanted ? await make(backend, model, needs) : undefined;
+  return { backend, ...(made && { calibration: made }) };
 }
 
 /** Loaded here, for most engines need none of it, and edge hosts have no files. */
@@ -51,23 +52,29 @@ async function find(
   return await loadCalibration(calibrationPath(path), fingerprint, files.config, log);
 }
 
-/** A sketch from a little text: seconds. How much to keep is left to defaults and the safeguards. */
+/**
+ * A sketch from a little text: seconds. How much to keep is left to defaults and the safeguards. None
+ * where the model's shape allows none: attention is dense then, and the engine says so.
+ */
 async function make(
   backend: Backend,
   { files, metadata }: OpenedModel,
   { path, log }: CalibrationNeeds,
-): Promise<Calibration> {
+): Promise<Calibration | undefined> {
   const { calibrate, calibrationPath, modelFingerprint, saveCalibration } = await tools();
   const { tokenizerFromGguf } = await import("../model/tokenizer_gguf.ts");
   const { createTokenizer } = await import("../../wasm/tokenizer.ts");
   const tokenizer = await createTokenizer(tokenizerFromGguf(metadata));
   const fingerprint = await modelFingerprint(files);
-  const options = { model: fingerprint, quick: true, log };
-  const calibration = await calibrate(backend, tokenizer, undefined, options);
-  if (path !== undefined) {
-    await saveCalibration(calibrationPath(path), calibration).catch((error) => {
-      log(`Cannot keep the calibration: ${error.message}`);
-    });
+  const warn = ({ message }: Error) => log(`Calibration: ${message}`);
+  try {
+    const options = { model: fingerprint, quick: true, log };
+    const calibration = await calibrate(backend, tokenizer, undefined, options);
+    if (path !== undefined) await saveCalibration(calibrationPath(path), calibration).catch(warn);
+    return calibration;
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    warn(error);
+    return undefined;
   }
-  return calibration;
 }

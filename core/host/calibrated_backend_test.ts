@@ -67,3 +67,13 @@ Deno.test("calibrateBackend makes none where attention is off, or can only be de
   const wanted = { ...needs(undefined), policy: "mass" as const };
   assertEquals(await calibrateBackend(dense, model, wanted), { backend: dense });
 });
+
+Deno.test("calibrateBackend leaves attention dense where the keys cannot be sketched", async () => {
+  // The scripted backend gathers no keys at all.
+  const backend = new ScriptedBackend({ prunes: false });
+  const lines: string[] = [];
+  const wanted = { ...needs(undefined, lines), policy: "mass" as const };
+  assertEquals(await calibrateBackend(backend, model, wanted), { backend });
+  assertEquals([backend.describe().prunes, lines.length], [false, 1]);
+  assert(lines[0]?.includes("no token was gathered"), lines[0]);
+});
