@@ -20,8 +20,13 @@ export interface Subject extends AsyncDisposable {
 /**
  * @param spec As `deno task model` takes it.
  * @param kvBlocks Of 16 tokens.
+ * @param quick Whether to sketch the keys from little text, as a server does at first use.
  */
-export async function openSubject(spec: string, kvBlocks: number): Promise<Subject> {
+export async function openSubject(
+  spec: string,
+  kvBlocks: number,
+  quick = false,
+): Promise<Subject> {
   const { paths } = await resolveModel(spec);
   const sources = await openFiles(paths);
   const { files, metadata } = await openModel(sources);
@@ -34,6 +39,7 @@ export async function openSubject(spec: string, kvBlocks: number): Promise<Subje
   await calibrate(backend, tokenizer, undefined, {
     model: "",
     lengths: [],
+    quick,
     log: (line) => console.error(line),
   });
   return {

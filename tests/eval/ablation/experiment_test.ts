@@ -43,10 +43,12 @@ Deno.test("runExperiment makes a row of every policy, pruned where its attention
   }
 });
 
-Deno.test("runExperiment leaves attention dense, and lossless, where it cannot be pruned", async () => {
-  const { attention: _, ...settings } = EXPERIMENT.settings;
+Deno.test("runExperiment leaves short contexts dense, and lossless", async () => {
+  const size = { ...EXPERIMENT.size, document: 64 };
+  const prompts = { ...EXPERIMENT.prompts, document: EXPERIMENT.prompts.document.subarray(0, 64) };
   const policies: PolicyName[] = ["baseline", "attention"];
-  const { rows, synergy } = await runExperiment(backendOf(), { ...EXPERIMENT, policies, settings });
+  const experiment = { ...EXPERIMENT, size, prompts, policies };
+  const { rows, synergy } = await runExperiment(backendOf(), experiment);
   assertEquals(rows.map(({ quality: { kl, top1 } }) => [kl, top1]), [[0, 1], [0, 1]]);
   assertEquals(rows.map(({ absolute }) => absolute.attention_bytes), [1, 1]);
   assertEquals(synergy, []);

@@ -4,8 +4,8 @@
  */
 import { type Arguments, type Command, runCommand } from "../../../core/host/cli/options.ts";
 import { TEMPERATURE_LAWS, type TemperatureLaw } from "../../../core/entropic/temperature.ts";
+import { openSubject } from "../subject.ts";
 import { type Experiment, runExperiment } from "./experiment.ts";
-import { openBench } from "./open.ts";
 import { POLICIES, type PolicyName } from "./policies.ts";
 import { promptsOf } from "./prompts.ts";
 import { showRow, showSynergy } from "./show.ts";
@@ -80,34 +80,25 @@ function settingsOf(given: Given): Experiment["settings"] {
 /** Runs what was asked for; logs each run. */
 async function measure(given: Given): Promise<Report> {
   const log = (line: string) => console.error(line);
-  const plan = planOf(given), { attention, ...layers } = settingsOf(given);
+  const plan = planOf(given), settings = settingsOf(given);
   const { policies, repeats, scored, workloads } = plan;
-  const spec = given.text("model") ?? "smollm2";
-  const bench = await openBench(spec, blocksFor(plan), given.flag("quick"));
-  const { backend, tokenizer, template, prunes } = bench;
-  const info = backend.describe();
-  log(`${info.kind} ${info.variant}, ${prunes ? "attention can be pruned" : "attention is dense"}`);
+  const model = given.text("model") ?? "smollm2";
+  await using subject = await openSubject(model, blocksFor(plan), given.flag("quick"));
+  const { backend, tokenizer, template } = subject;
+  if (template === undefined) throw new TypeError(`Cannot run ${model}: it has no chat template`);
   const results: Row[] = [], synergy: Synergy[] = [], targets: Record<string, number> = {};
   for (const [name, size] of Object.entries(workloads)) {
     const workload = name as WorkloadName;
-    const found = await runExperiment(backend, {
-      workload,
-      size,
-      prompts: await promptsOf(workload, size.document, tokenizer, template),
-      policies,
-      repeats,
-      scored,
-      target: given.number("target", 0, 100),
-      settings: { ...layers, ...(prunes && attention && { attention }) },
-      log,
-    });
+    const prompts = await promptsOf(workload, size.document, tokenizer, template);
+    const target = given.number("target", 0, 100);
+    const run = { workload, size, prompts, policies, repeats, scored, target, settings, log };
+    const found = await runExperiment(backend, run);
     results.push(...found.rows);
     synergy.push(...found.synergy);
     targets[workload] = found.target;
   }
-  await backend.dispose();
-  const setup = { model: spec, backend: info, prunes, attention, ...layers, targets, repeats };
-  return { setup: { ...setup, scored, sizes: workloads, clock: CLOCK }, results, synergy };
+  const setup = { model, backend: backend.describe(), ...settings, targets, repeats, scored };
+  return { setup: { ...setup, sizes: workloads, clock: CLOCK }, results, synergy };
 }
 
 await runCommand(COMMAND, async (given) => {

@@ -32,11 +32,8 @@ export interface LayerSettings {
   readonly target: number;
   /** Patience of the `entropic` scheduling policy; its default where left out. */
   readonly tail?: number;
-  /**
-   * Share of the attention to keep, and blocks to read at least. Missing where the backend cannot
-   * prune: attention is dense then, whatever the row.
-   */
-  readonly attention?: { readonly mass: number; readonly minBlocks: number };
+  /** Share of the attention to keep, and blocks to read at least. */
+  readonly attention: { readonly mass: number; readonly minBlocks: number };
 }
 
 /** What a workload asks for, before any layer has its say. */
@@ -65,12 +62,12 @@ export function requestUnder(
   };
 }
 
-/** How a row's requests attend; every number is given, so that no safeguard turns it. */
+/** How a row's requests attend, if not densely; numbers are given, so that no safeguard turns them. */
 export function attentionOf(
   policy: PolicyName,
   { attention }: LayerSettings,
 ): AttentionControl | undefined {
-  if (attention === undefined || !has(policy, "attention")) return undefined;
+  if (!has(policy, "attention")) return undefined;
   if (policy !== "paper") return { policy: "mass", ...attention };
   const { minBlocks } = attention;
   return { policy: "paper", threshold: DEFAULT_THRESHOLD, minBlocks };

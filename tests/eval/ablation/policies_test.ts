@@ -36,11 +36,6 @@ Deno.test("requestUnder takes the paper's literal forms in the row named for it"
   assertEquals(attention, { policy: "paper", threshold: DEFAULT_THRESHOLD, minBlocks: 24 });
 });
 
-Deno.test("requestUnder leaves attention dense where the backend cannot prune", () => {
-  const { attention: _, ...dense } = SETTINGS;
-  assertEquals(requestUnder("attention", ASKED, dense), requestUnder("baseline", ASKED, dense));
-});
-
 Deno.test("schedulingOf takes the entropic policy where that layer is on", () => {
   assertEquals(schedulingOf("paper", SETTINGS).name, "paper");
   const entropic = (Object.keys(POLICIES) as PolicyName[])

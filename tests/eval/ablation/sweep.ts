@@ -15,9 +15,9 @@ import { compareWithDense } from "../../../core/host/calibrate/compare.ts";
 import { divergenceOf } from "../../../core/host/calibrate/divergence.ts";
 import { type Command, runCommand } from "../../../core/host/cli/options.ts";
 import { type Interval, pairedRatio } from "../bootstrap.ts";
+import { openSubject } from "../subject.ts";
 import { mobyDick } from "../texts.ts";
 import { mean } from "./figures.ts";
-import { openBench } from "./open.ts";
 import { interval } from "./show.ts";
 import { storePrefix, withPrefix } from "./stored_prefix.ts";
 
@@ -153,8 +153,8 @@ if (import.meta.main) {
     const minBlocks = given.integer("min-blocks", 0, 1e6) ?? 24;
     const rounds = given.integer("rounds", 1, 1000) ?? 8;
     const kvBlocks = Math.max(...BATCHES) * blocksFor(Math.max(...LENGTHS));
-    const { backend, tokenizer, prunes } = await openBench("smollm2", kvBlocks);
-    if (!prunes) throw new Error("Cannot prune: the backend attends densely");
+    await using subject = await openSubject("smollm2", kvBlocks);
+    const { backend, tokenizer } = subject;
     const text = tokenizer.encode(await mobyDick());
     const results: SweepRow[] = [];
     for (const length of LENGTHS) {
@@ -162,7 +162,6 @@ if (import.meta.main) {
       for (const row of rows) console.error(show(row));
       results.push(...rows);
     }
-    await backend.dispose();
     if (given.flag("json")) console.log(JSON.stringify({ results }, null, 2));
   });
 }
