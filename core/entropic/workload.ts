@@ -70,8 +70,11 @@ export function stepTime({ time, batch }: Workload): number {
   return time.step + time.decode * batch;
 }
 
-/** How much of the price is by memory where blocks are always short; the best of 0 to 1. */
-const MEMORY_WEIGHT = 0.5;
+/**
+ * How much of the price is by memory where blocks are always short. More is better for the mean where
+ * prompts differ in length and cost little, and worse for the longest waits.
+ */
+const MEMORY_WEIGHT = 0.25;
 /** The most blocks that count, in times what is there for each sequence of a batch. */
 const MOST_SHARES = 4;
 export const MOST_MEMORY_PRICE = 1 + MEMORY_WEIGHT * (MOST_SHARES - 1);
@@ -81,7 +84,7 @@ export const MOST_MEMORY_PRICE = 1 + MEMORY_WEIGHT * (MOST_SHARES - 1);
  * price of a token is its share of the step, and where blocks are short those are what steps are
  * shared by. 1 where they are not, or for a sequence that holds its share.
  *
- * @returns In [1/2, MOST_MEMORY_PRICE].
+ * @returns In [3/4, MOST_MEMORY_PRICE].
  */
 export function memoryPrice(held: number, { memory, batch }: Workload): number {
   const shares = Math.min(MOST_SHARES, held * batch / memory.blocks);

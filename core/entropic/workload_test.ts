@@ -46,5 +46,5 @@ Deno.test("memoryPrice asks for memory only where blocks are short", () => {
   assert(prices.every((price, i) => i === 0 || price > (prices[i - 1] ?? 0)));
   assertAlmostEquals(memoryPrice(10, scarce), 1, 1e-3, "an equal share of 40 among 4");
   assertAlmostEquals(memoryPrice(1e6, scarce), MOST_MEMORY_PRICE, 1e-3);
-  assert(memoryPrice(0, scarce) >= 0.5);
+  assert(memoryPrice(0, scarce) >= 0.75);
 });

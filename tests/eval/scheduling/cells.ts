@@ -7,8 +7,14 @@ import { type Recording, restore, type Trace } from "./traces.ts";
 
 const RECORDING = new URL("../../data/generations.json", import.meta.url);
 
-/** The default model on one core, batches up to 8; a swapped block is a copy of 360 KiB. */
-const MACHINE: Machine = { step: 8, decode: 6, prefill: 4.3, swap: 0.12 };
+/**
+ * `cpu`: the default model on one core, as fitted to a run; a swapped block is a copy of 360 KiB.
+ * `gpu`: one where a step costs most by itself, and prompts next to nothing.
+ */
+const MACHINES = {
+  cpu: { step: 8, decode: 6, prefill: 4.3, swap: 0.12 },
+  gpu: { step: 20, decode: 2, prefill: 0.2, swap: 0.05 },
+} satisfies Readonly<Record<string, Machine>>;
 const SLOTS = 8;
 
 /** Blocks: enough for all slots, and for about half of them. */
@@ -30,23 +36,27 @@ export interface Cell {
   readonly load: number;
   readonly prompts: keyof typeof PROMPTS;
   readonly targets: keyof typeof TARGETS;
+  readonly machine: keyof typeof MACHINES;
 }
 
 /** Every combination; a cell's name has all its values. */
-export const CELLS: readonly Cell[] = keys(PROMPTS).flatMap((prompts) =>
-  keys(TARGETS).flatMap((targets) =>
-    keys(MEMORY).flatMap((memory) =>
-      keys(ARRIVALS).flatMap((arrivals) =>
-        keys(LIMITS).flatMap((limits) =>
-          LOADS.map((load) => ({ memory, arrivals, limits, load, prompts, targets }))
+export const CELLS: readonly Cell[] = keys(MACHINES).flatMap((machine) =>
+  keys(PROMPTS).flatMap((prompts) =>
+    keys(TARGETS).flatMap((targets) =>
+      keys(MEMORY).flatMap((memory) =>
+        keys(ARRIVALS).flatMap((arrivals) =>
+          keys(LIMITS).flatMap((limits) =>
+            LOADS.map((load) => ({ memory, arrivals, limits, load, prompts, targets, machine }))
+          )
         )
       )
     )
   )
 );
 
-export function nameOf({ memory, arrivals, limits, load, prompts, targets }: Cell): string {
-  return [memory, arrivals, limits, load, prompts, targets].join(" ");
+export function nameOf(cell: Cell): string {
+  const { memory, arrivals, limits, load, prompts, targets, machine } = cell;
+  return [memory, arrivals, limits, load, prompts, targets, machine].join(" ");
 }
 
 export async function recordedTraces(): Promise<Trace[]> {
@@ -62,6 +72,7 @@ export function scenarioOf(
   seed: number,
 ): Scenario {
   const random = randomNumbers(seed + 5000);
+  const machine = MACHINES[cell.machine];
   const { share, tokens } = PROMPTS[cell.prompts];
   const asked = traces.map((trace) =>
     random() < share ? { ...trace, promptTokens: tokens } : trace
@@ -73,12 +84,12 @@ export function scenarioOf(
     maxTokens: LIMITS[cell.limits],
   };
   const latencyTarget = TARGETS[cell.targets];
-  const arrivals = arrivalsOf(asked, demand, MACHINE, SLOTS, seed).map((arrival) =>
+  const arrivals = arrivalsOf(asked, demand, machine, SLOTS, seed).map((arrival) =>
     latencyTarget === undefined || random() < 0.5
       ? arrival
       : { ...arrival, wishes: { latencyTarget } }
   );
-  return { arrivals, machine: MACHINE, kvBlocks: MEMORY[cell.memory], slots: SLOTS };
+  return { arrivals, machine, kvBlocks: MEMORY[cell.memory], slots: SLOTS };
 }
 
 function keys<K extends string>(of: Readonly<Record<K, unknown>>): K[] {

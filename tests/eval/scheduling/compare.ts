@@ -10,7 +10,7 @@ const COMMAND = {
   usage: "compare.ts",
   about: "Compares scheduling policies by simulation on recorded generations.",
   options: {
-    only: { value: "TEXT", help: 'cells whose name has it (default "short none")' },
+    only: { value: "TEXT", help: 'cells whose name has it (default "short none cpu")' },
     policies: { value: "LIST", help: `the first is the base: ${ALL_POLICIES.join(",")}` },
     runs: { value: "N", help: "runs of each cell (default 10)" },
     count: { value: "N", help: "requests in a run (default 300)" },
@@ -21,7 +21,7 @@ const COMMAND = {
 
 await runCommand(COMMAND, async (given) => {
   const results = await runPlan({
-    only: given.text("only") ?? "short none",
+    only: given.text("only") ?? "short none cpu",
     policies: given.text("policies")?.split(",") ?? ALL_POLICIES,
     runs: given.integer("runs", 1, 1000) ?? 10,
     count: given.integer("count", 1, 100_000) ?? 300,
