@@ -12,7 +12,8 @@ import type { AttentionInfo } from "./engine.ts";
 
 /**
  * Plain data. `policy`, `minBlocks` and `gain` are for requests that leave them out; `mass` and
- * `threshold` are where the controller starts.
+ * `threshold` are where the controller starts, and as far as it goes. Where neither `mass` nor
+ * `massByLength` is given it starts from .95 and goes as far as the bound allows.
  */
 export interface AttentionSettings extends Partial<AttentionControl> {
   /** Where `mass` is left out: what calibration found, by context length. */

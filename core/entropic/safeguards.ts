@@ -3,9 +3,11 @@
  * holds the measured divergence from dense attention under a bound, and gives pruning up where even its
  * most careful setting does not. Pure: measurements come in, settings come out.
  *
- * Each policy and range of lengths has one knob, how much may be left out. Divergences are rare and
- * heavy-tailed, so a window of measurements has a budget, `WINDOW` times the bound. The moment it is
- * spent the knob halves; only a whole window that used a small part of it turns the knob up a little.
+ * Each policy and range of lengths has one knob, how much may be left out. Divergences are heavy-tailed,
+ * and measured seldom, so a window of measurements has a budget, `WINDOW` times the bound. The moment it
+ * is spent the knob turns down by a good part; only a whole window that used less than half of it turns
+ * the knob up, by a little, and not beyond what was calibrated: that kept to more than this bound. Of
+ * log-normal divergences with sigma 1.7, the mean settles at .6 of the bound.
  */
 import { DEFAULT_THRESHOLD, lengthIndex, LENGTHS, type MassByLength, massFor } from "./pruning.ts";
 
@@ -14,17 +16,17 @@ export const DIVERGENCE_BOUND = 0.02;
 
 /** Measurements that share a budget. */
 const WINDOW = 32;
-const TIGHTEN = 0.5;
-const LOOSEN = 1.05;
+const TIGHTEN = 0.7;
+const LOOSEN = 1.1;
 /** A window loosens the knob when it used less than this part of its budget. */
-const SPARE = 0.25;
+const SPARE = 0.5;
 /** What a single measurement counts for at most, in nats, so that sums stay finite. */
 const MOST_NATS = 20;
 
 /** Policies that a controller can hold. */
 export type PrunedPolicy = "mass" | "paper";
 
-/** Range of each knob: for `mass` the share left out, 1 - mass; for `paper` theta at H = 0. */
+/** Widest range of each knob: for `mass` the share left out, 1 - mass; for `paper` theta at H = 0. */
 const RANGES: Readonly<Record<PrunedPolicy, { readonly least: number; readonly most: number }>> = {
   mass: { least: 0.01, most: 0.5 },
   paper: { least: 1e-5, most: 0.1 },
@@ -38,8 +40,9 @@ export interface Measured {
 
 /** One policy at one range of lengths. */
 export interface Knob {
-  /** How much may be left out. */
+  /** How much may be left out, and the most that ever may. */
   readonly setting: number;
+  readonly most: number;
   /** Under this setting, in the present window. */
   readonly window: Measured;
   /** Even the least setting spent its budget. */
@@ -60,23 +63,29 @@ export interface Safeguards {
 const NONE: Measured = { count: 0, nats: 0 };
 
 /**
- * @param masses To start from.
- * @param threshold Theta at H = 0 to start from.
+ * @param masses The least to hold, and to start from; the default, to start from only, where empty.
+ * @param threshold Theta at H = 0, the most to hold and to start from; the default where left out.
  * @param bound In nats, above 0.
  */
 export function startSafeguards(
   masses: MassByLength,
-  threshold = DEFAULT_THRESHOLD,
+  threshold?: number,
   bound = DIVERGENCE_BOUND,
 ): Safeguards {
-  const knob = (policy: PrunedPolicy, setting: number): Knob => {
+  const knob = (policy: PrunedPolicy, start: number, isMost: boolean): Knob => {
     const { least, most } = RANGES[policy];
-    const within = Math.min(most, Math.max(least, setting));
-    return { setting: within, window: NONE, failed: false, measured: NONE };
+    const setting = Math.min(most, Math.max(least, start));
+    return {
+      setting,
+      most: isMost ? setting : most,
+      window: NONE,
+      failed: false,
+      measured: NONE,
+    };
   };
   const ranges = LENGTHS.map((length) => ({
-    mass: knob("mass", 1 - massFor(masses, length)),
-    paper: knob("paper", threshold),
+    mass: knob("mass", 1 - massFor(masses, length), masses.length > 0),
+    paper: knob("paper", threshold ?? DEFAULT_THRESHOLD, threshold !== undefined),
   }));
   return { bound, ranges };
 }
@@ -124,7 +133,7 @@ export function observeDivergence(
 ): Safeguards {
   const one = { count: 1, nats: Math.min(nats, MOST_NATS) };
   const change = (knob: Knob): Knob => ({
-    ...(steered ? turn(knob, one, WINDOW * bound, RANGES[policy]) : knob),
+    ...(steered ? turn(knob, one, WINDOW * bound, RANGES[policy].least) : knob),
     measured: add(knob.measured, one),
   });
   const index = lengthIndex(context);
@@ -137,12 +146,7 @@ export function observeDivergence(
 }
 
 /** A knob after one more measurement. @param budget Of a window, in nats. */
-function turn(
-  knob: Knob,
-  one: Measured,
-  budget: number,
-  { least, most }: { readonly least: number; readonly most: number },
-): Knob {
+function turn(knob: Knob, one: Measured, budget: number, least: number): Knob {
   const window = add(knob.window, one);
   if (window.nats > budget) {
     if (knob.setting <= least) return { ...knob, window: NONE, failed: true };
@@ -150,7 +154,7 @@ function turn(
   }
   if (window.count < WINDOW) return { ...knob, window };
   if (window.nats > SPARE * budget) return { ...knob, window: NONE };
-  return { ...knob, window: NONE, setting: Math.min(most, LOOSEN * knob.setting) };
+  return { ...knob, window: NONE, setting: Math.min(knob.most, LOOSEN * knob.setting) };
 }
 
 function held({ mass, paper }: Knobs) {

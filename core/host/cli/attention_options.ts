@@ -14,7 +14,7 @@ export const ATTENTION_OPTIONS = {
   },
   "attention-mass": {
     value: "M",
-    help: "share of the attention to keep at first (default: calibrated, or 0.95)",
+    help: "share of the attention to keep (default: as calibrated, else 0.95 at first)",
   },
   divergence: {
     value: "NATS",
