@@ -40,19 +40,25 @@ export interface Cell {
 }
 
 /** Every combination; a cell's name has all its values. */
-export const CELLS: readonly Cell[] = keys(MACHINES).flatMap((machine) =>
-  keys(PROMPTS).flatMap((prompts) =>
-    keys(TARGETS).flatMap((targets) =>
-      keys(MEMORY).flatMap((memory) =>
-        keys(ARRIVALS).flatMap((arrivals) =>
-          keys(LIMITS).flatMap((limits) =>
-            LOADS.map((load) => ({ memory, arrivals, limits, load, prompts, targets, machine }))
-          )
-        )
-      )
-    )
-  )
-);
+export const CELLS: readonly Cell[] = [...combinations()];
+
+function* combinations(): Generator<Cell> {
+  for (const machine of keys(MACHINES)) {
+    for (const prompts of keys(PROMPTS)) {
+      for (const targets of keys(TARGETS)) {
+        for (const memory of keys(MEMORY)) {
+          for (const arrivals of keys(ARRIVALS)) {
+            for (const limits of keys(LIMITS)) {
+              for (const load of LOADS) {
+                yield { memory, arrivals, limits, load, prompts, targets, machine };
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+}
 
 export function nameOf(cell: Cell): string {
   const { memory, arrivals, limits, load, prompts, targets, machine } = cell;
