@@ -30,7 +30,7 @@ export class AttentionGuard {
   #state: Safeguards;
   #info: AttentionInfo;
   /** Why policies were given up. */
-  readonly #failures = new Map<AttentionPolicy, string>();
+  readonly #failures: string[] = [];
 
   /** @param log Told when a policy fails its bound. */
   constructor(rules: AttentionRules, backend: BackendInfo, log: (line: string) => void) {
@@ -77,16 +77,13 @@ export class AttentionGuard {
   }
 
   /** How things stand. */
-  get state(): Pick<
-    AttentionState,
-    "policy" | "reason" | "bound" | "shadows" | "divergence" | "lengths"
-  > {
+  get state(): Omit<AttentionState, "totals" | "shadowSeconds"> {
     const { policy } = this.#info;
-    const reason = this.#info.reason ?? this.#failures.get(policy);
+    const reasons = [this.#info.reason ?? [], this.#failures].flat();
     const { count, nats } = measurementsOf(this.#state);
     return {
       policy: this.#isOff(policy) ? "off" : policy,
-      ...(reason !== undefined && { reason }),
+      ...(reasons.length > 0 && { reason: reasons.join("; ") }),
       bound: this.#state.bound,
       shadows: count,
       divergence: count > 0 ? nats / count : 0,
@@ -102,7 +99,7 @@ export class AttentionGuard {
     const reason =
       `${policy} diverged from dense attention by more than ${this.#state.bound} nats ` +
       `in the mean with its most careful setting, at about ${length} tokens`;
-    this.#failures.set(policy, reason);
+    this.#failures.push(reason);
     this.#log(`Attention is dense from now on unless a request fixes how much to drop: ${reason}`);
   }
 }

@@ -212,7 +212,7 @@ export interface AttentionInfo {
 export interface AttentionState {
   /** Of requests that name no policy; `off` once it has failed its bound. */
   readonly policy: AttentionPolicy;
-  /** Why it is not the one that the engine was told to use. */
+  /** Why a policy is not in force, where one that could be asked for is not. */
   readonly reason?: string;
   /** Over all steps, prompts included. */
   readonly totals: AttentionTotals;

@@ -150,6 +150,19 @@ Deno.test("a policy that fails its bound turns itself off and says so", async ()
   assertEquals(scripted.plans.filter(({ kind }) => kind === "mass").length, 19);
 });
 
+Deno.test("a policy that only requests ask for is told of as well when it fails", async () => {
+  const { engine, scripted } = engineOf({ shadowEvery: 1 }, { prune: harm(10_000) });
+  const { end } = await run(engine, asking(1, 60));
+  assertEquals(end.attention!.policy, "off");
+  const { policy, reason } = (await engine.stats()).attention;
+  assertEquals(policy, "off");
+  assert(reason?.startsWith("mass diverged"), reason);
+  scripted.plans.length = 0;
+  const paper = { policy: "paper" } as const;
+  await run(engine, request(promptOf(70), { attention: paper, ignoreEos: true }));
+  assert(scripted.plans.some(({ kind }) => kind === "threshold"), "the other policy goes on");
+});
+
 Deno.test("a shadow that fails costs its measurement and nothing else", async () => {
   const { engine } = engineOf({ shadowEvery: 2 }, {
     onForward: (_, batch) => {

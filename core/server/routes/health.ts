@@ -24,7 +24,7 @@ const healthSchema = z.object({
       description:
         "Of requests that name none; off where pruning cannot run or has failed its bound.",
     }),
-    reason: z.string().optional().openapi({ description: "Why it is not the one asked for." }),
+    reason: z.string().optional().openapi({ description: "Why a policy is not in force." }),
     allowed: z.array(z.enum(ATTENTION_POLICIES)),
     least_mass: z.number(),
     least_blocks: z.int(),
