@@ -1,7 +1,8 @@
 /**
- * Whether pruned attention still finds a needle: five digits hidden in filler text, asked for at its
- * end (Mohtashami and Jaggi, arXiv 2305.16300). The question and the answer attend under the plan, so
- * the filler's own prefill cannot have looked the digits up. Counted are digits, teacher-forced.
+ * Whether pruned attention still finds a needle: numbers of five digits hidden at several depths of
+ * filler text, asked for at its end (after Mohtashami and Jaggi, arXiv 2305.16300). Question and
+ * answer attend under the plan, so the filler's own prefill cannot have looked them up. Counted are
+ * digits, teacher-forced.
  */
 import { type AttentionPlan, type Backend, BLOCK_SIZE, DENSE } from "../../core/engine/backend.ts";
 import { prefill } from "../../core/host/calibrate/compare.ts";
@@ -10,18 +11,22 @@ import { randomNumbers } from "../support/random.ts";
 import { openSubject } from "./subject.ts";
 
 const CONTEXTS = [1024, 2048, 4096, 7168];
-/** Share of the context before the passkey. */
-const DEPTHS = [0.05, 0.25, 0.5, 0.75, 0.95];
+/** What has a number, and at which share of the context it is told. */
+const SECRETS = {
+  "pass key": 0.05,
+  "phone number": 0.25,
+  "ticket price": 0.5,
+  "train code": 0.75,
+  "boat weight": 0.95,
+};
 const DIGITS = 5;
 
 const PLANS: readonly AttentionPlan[] = [
   DENSE,
-  { kind: "mass", mass: 0.95, minBlocks: 24 },
-  { kind: "mass", mass: 0.9, minBlocks: 24 },
-  { kind: "mass", mass: 0.8, minBlocks: 24 },
+  ...[0.95, 0.9, 0.85, 0.8, 0.7].map((mass) => ({ kind: "mass", mass, minBlocks: 24 } as const)),
   { kind: "threshold", threshold: 0.001, minBlocks: 24 },
 ];
-/** Blocks of a plan's own for question and answer, beside the filler's. */
+/** Blocks of a plan's own for a question and its answer, beside the filler's. */
 const OWN_BLOCKS = 4;
 
 export interface PasskeyResult {
@@ -40,17 +45,19 @@ export interface PasskeyResult {
 export async function evaluatePasskey(spec: string): Promise<PasskeyResult[]> {
   const kvBlocks = Math.max(...CONTEXTS) / BLOCK_SIZE + PLANS.length * OWN_BLOCKS;
   await using subject = await openSubject(spec, kvBlocks);
+  const { backend, tokenizer } = subject;
   const results: PasskeyResult[] = [];
   for (const [i, context] of CONTEXTS.entries()) {
-    for (const [j, depth] of DEPTHS.entries()) {
-      const haystack = hide(subject.tokenizer, context, depth, DEPTHS.length * i + j + 1);
-      const found = await ask(subject.backend, haystack);
+    const { filler, questions } = hide(tokenizer, context, i + 1);
+    await prefill(backend, filler, 0);
+    for (const question of questions) {
+      const found = await ask(backend, filler.length, question);
       const [dense = []] = found;
       for (const [index, hits] of found.entries()) {
         const result: PasskeyResult = {
           name: "passkey",
           context,
-          depth,
+          depth: question.depth,
           plan: PLANS[index] as AttentionPlan,
           digits: count(hits),
           denseDigits: count(dense),
@@ -74,11 +81,16 @@ function describe({ context, depth, plan, digits, denseDigits }: PasskeyResult):
   }: ${digits} digits, dense ${denseDigits}`;
 }
 
-interface Haystack {
-  /** Whole blocks of filler, the passkey among it. */
-  readonly filler: Uint32Array;
+interface Question {
+  readonly depth: number;
   readonly question: Uint32Array;
   readonly answer: Uint32Array;
+}
+
+interface Haystack {
+  /** Whole blocks, so that what follows starts in a block of its plan's own. */
+  readonly filler: Uint32Array;
+  readonly questions: readonly Question[];
 }
 
 const PLACES = ["harbour", "market", "valley", "mill", "orchard", "bridge", "station", "meadow"];
@@ -95,32 +107,36 @@ function* sentences(random: () => number): Generator<string> {
   }
 }
 
-function hide(tokenizer: Tokenizer, context: number, depth: number, seed: number): Haystack {
+function hide(tokenizer: Tokenizer, context: number, seed: number): Haystack {
   const random = randomNumbers(seed);
-  const key = Array.from({ length: DIGITS }, () => Math.floor(10 * random())).join("");
-  const needle = tokenizer.encode(` The pass key is ${key}. Remember it. ${key} is the pass key.`);
-  const parts: number[] = [];
+  const length = context - OWN_BLOCKS * BLOCK_SIZE;
+  const filler: number[] = [];
   const more = sentences(random);
   const fill = (length: number) => {
-    while (parts.length < length) parts.push(...tokenizer.encode(more.next().value ?? ""));
+    while (filler.length < length) filler.push(...tokenizer.encode(more.next().value ?? ""));
   };
-  const question = tokenizer.encode(" What is the pass key? The pass key is");
-  // Whole blocks of filler, so that what follows starts in a block of its plan's own.
-  const room = Math.floor((context - question.length - DIGITS - 1) / BLOCK_SIZE) * BLOCK_SIZE;
-  fill(depth * room - needle.length);
-  parts.push(...needle);
-  fill(room);
-  return {
-    filler: Uint32Array.from(parts.slice(0, room)),
-    question,
-    answer: tokenizer.encode(` ${key}`),
-  };
+  const questions = Object.entries(SECRETS).map(([name, depth]): Question => {
+    fill(depth * length);
+    const key = Array.from({ length: DIGITS }, () => Math.floor(10 * random())).join("");
+    const needle = ` The ${name} is ${key}. Remember it. The ${name} is ${key}.`;
+    filler.push(...tokenizer.encode(needle));
+    return {
+      depth,
+      question: tokenizer.encode(` What is the ${name}? The ${name} is`),
+      answer: tokenizer.encode(` ${key}`),
+    };
+  });
+  fill(length);
+  return { filler: Uint32Array.from(filler.slice(0, length)), questions };
 }
 
 /** Which digits each plan finds, given the digits before. */
-async function ask(backend: Backend, { filler, question, answer }: Haystack): Promise<boolean[][]> {
-  await prefill(backend, filler, 0);
-  const shared = filler.length / BLOCK_SIZE;
+async function ask(
+  backend: Backend,
+  position: number,
+  { question, answer }: Question,
+): Promise<boolean[][]> {
+  const shared = position / BLOCK_SIZE;
   const tables = PLANS.map((_, i) =>
     Array.from(
       { length: shared + OWN_BLOCKS },
@@ -132,7 +148,7 @@ async function ask(backend: Backend, { filler, question, answer }: Haystack): Pr
   for (const [i, token] of asked.slice(0, -1).entries()) {
     const { rows } = await backend.forward(PLANS.map((attention, plan) => ({
       tokens: [token],
-      position: filler.length + i,
+      position: position + i,
       blockTable: tables[plan] ?? [],
       attention,
       output: "last",

@@ -11,8 +11,8 @@ import type { ModelConfig } from "../../model/config.ts";
 const STEP = 0.42;
 /** Of the mean eigenvalue, added to each: text that is too short leaves directions unseen. */
 const RIDGE = 1e-4;
-/** Dimensions that a code has unless told otherwise: more are dearer to scan than what they save. */
-export const SKETCH_DIMENSIONS = 16;
+/** Dimensions that a code has unless told otherwise: 16 diverge twice as far, 32 gain next to nothing. */
+export const SKETCH_DIMENSIONS = 24;
 
 /** The shape that a sketch depends on. */
 export type SketchShape = Pick<ModelConfig, "layers" | "kvHeads" | "headSize">;
