@@ -19,7 +19,7 @@ const COMMAND = {
 Workloads: ${WORKLOADS.join(", ")}
 Policies: ${Object.keys(POLICIES).join(", ")}`,
   options: {
-    quick: { help: "long-context only, smaller, the baseline, attention and all" },
+    quick: { help: "long-context only, smaller; the baseline and all" },
     json: { help: "print one JSON document" },
     policies: { value: "A,B", help: "these only, and the baseline" },
     repeats: { value: "N", help: "runs of each policy (default 5, with --quick 3)" },

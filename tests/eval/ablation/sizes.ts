@@ -35,7 +35,7 @@ export const QUICK: Plan = {
   workloads: {
     "long-context": { document: 4096, requests: 8, slots: 8, maxTokens: [64], fixedLength: true },
   },
-  policies: ["baseline", "attention", "all"],
+  policies: ["baseline", "all"],
   repeats: 3,
   scored: 128,
 };
