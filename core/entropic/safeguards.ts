@@ -6,10 +6,17 @@
  * Each policy and range of lengths has one knob, how much may be left out. Divergences are heavy-tailed,
  * and measured seldom, so a window of measurements has a budget, `WINDOW` times the bound. The moment it
  * is spent the knob turns down by a good part; only a whole window that used less than half of it turns
- * the knob up, by a little, and not beyond what was calibrated: that kept to more than this bound. Of
+ * the knob up, by a little, and not beyond what was calibrated, which kept perplexity as well. Of
  * log-normal divergences with sigma 1.7, the mean settles at .6 of the bound.
  */
-import { DEFAULT_THRESHOLD, lengthIndex, LENGTHS, type MassByLength, massFor } from "./pruning.ts";
+import {
+  ATTENTION_FLOOR,
+  DEFAULT_THRESHOLD,
+  lengthIndex,
+  LENGTHS,
+  type MassByLength,
+  massFor,
+} from "./pruning.ts";
 
 /** Nats of KL(dense || pruned) that a pruned step may cost in the mean. */
 export const DIVERGENCE_BOUND = 0.02;
@@ -28,7 +35,7 @@ export type PrunedPolicy = "mass" | "paper";
 
 /** Widest range of each knob: for `mass` the share left out, 1 - mass; for `paper` theta at H = 0. */
 const RANGES: Readonly<Record<PrunedPolicy, { readonly least: number; readonly most: number }>> = {
-  mass: { least: 0.01, most: 0.5 },
+  mass: { least: 0.01, most: 1 - ATTENTION_FLOOR.mass },
   paper: { least: 1e-5, most: 0.1 },
 };
 
