@@ -17,15 +17,23 @@ const MACHINES = {
 } satisfies Readonly<Record<string, Machine>>;
 const SLOTS = 8;
 
-/** Blocks: enough for all slots, and for about half of them. */
-const MEMORY = { plentiful: 4096, scarce: 80 };
+/** Blocks: enough for all slots, and for about half of them, with long answers and with short. */
+const MEMORY = { plentiful: 4096, scarce: 80, tight: 40 };
 /** Shape of the gamma distribution of the gaps. */
 const ARRIVALS = { bursty: 0.5, poisson: 1 };
-/** `max_tokens`, one of these for each request. */
-const LIMITS = { mixed: [32, 64, 128, 256, 384], equal: [384] };
+/** `max_tokens`, one of these for each request; `brief` are those of the runs on the real model. */
+const LIMITS = {
+  mixed: [32, 64, 128, 256, 384],
+  equal: [384],
+  brief: [16, 32, 64, 128, 256],
+};
 const LOADS = [0.7, 0.9, 1.1];
-/** `documents`: the share of prompts that are as long as this. */
-const PROMPTS = { short: { share: 0, tokens: 0 }, documents: { share: 0.3, tokens: 300 } };
+/** Prompts as recorded, without the block that all have in common, and with some long ones. */
+const PROMPTS = {
+  short: (tokens: number) => tokens,
+  cached: (tokens: number) => tokens - 16,
+  documents: (tokens: number, random: () => number) => random() < 0.3 ? 300 : tokens,
+};
 /** Half of the requests hope to be done in so many milliseconds. */
 const TARGETS = { none: undefined, targets: 8000 };
 
@@ -79,10 +87,10 @@ export function scenarioOf(
 ): Scenario {
   const random = randomNumbers(seed + 5000);
   const machine = MACHINES[cell.machine];
-  const { share, tokens } = PROMPTS[cell.prompts];
-  const asked = traces.map((trace) =>
-    random() < share ? { ...trace, promptTokens: tokens } : trace
-  );
+  const promptOf = PROMPTS[cell.prompts];
+  const asked = traces.map((trace) => {
+    return { ...trace, promptTokens: promptOf(trace.promptTokens, random) };
+  });
   const demand = {
     count,
     load: cell.load,
