@@ -3,15 +3,16 @@
  * `deno run -A tests/eval/ablation/tables.ts`
  */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { CLAIMS, verdictOf } from "./claims.ts";
 import { interval } from "./show.ts";
 import type { SweepRow } from "./sweep.ts";
-import type { Report, Row, Synergy } from "./table.ts";
+import type { Column, Report, Row, Synergy } from "./table.ts";
 
 type Cells = Readonly<Record<string, string>>;
 
-/** A Markdown table, its columns those of the first row. */
+/** A Markdown table, its columns those of all rows. */
 export function markdown(rows: readonly Cells[]): string {
-  const heads = Object.keys(rows[0] ?? {});
+  const heads = [...new Set(rows.flatMap((row) => Object.keys(row)))];
   const width = (head: string) =>
     Math.max(head.length, ...rows.map((row) => row[head]?.length ?? 0));
   const line = (cell: (head: string) => string) =>
@@ -85,6 +86,24 @@ function together({ workload, column, all, product, excess }: Synergy): Cells {
   };
 }
 
+/** Each claim of the paper beside what every workload says of it. */
+function claimed(results: readonly Row[]): Cells[] {
+  const layers = Object.entries(CLAIMS) as [keyof typeof CLAIMS, Record<Column, number>][];
+  return layers.flatMap(([policy, claims]) =>
+    (Object.entries(claims) as [Column, number][]).map(([column, claim]): Cells => ({
+      layer: policy,
+      figure: column,
+      paper: claim.toFixed(2),
+      ...Object.fromEntries(
+        results.filter((row) => row.policy === policy).map(({ workload, ratios }) => {
+          const measured = ratios[column];
+          return [workload, `${interval(measured)} ${verdictOf(column, measured, claim)}`];
+        }),
+      ),
+    }))
+  );
+}
+
 function pruned(row: SweepRow): Cells {
   return {
     context: String(row.length),
@@ -102,7 +121,7 @@ function pruned(row: SweepRow): Cells {
 
 /** The tables of a run, by name. */
 export function tablesOf({ results, synergy }: Report): Record<string, string> {
-  const tables: Record<string, string> = {};
+  const tables: Record<string, string> = { claims: markdown(claimed(results)) };
   if (synergy.length > 0) tables.synergy = markdown(synergy.map(together));
   for (const workload of new Set(results.map((row) => row.workload))) {
     const rows = results.filter((row) => row.workload === workload);
