@@ -9,6 +9,7 @@ import { drive, type Job, type Outcome } from "./drive.ts";
 import { type Account, newAccount, timedBackend } from "./timed_backend.ts";
 import type { Machine } from "./trace_backend.ts";
 import { record, type Trace } from "./traces.ts";
+import { inTurn, Turns } from "./turns.ts";
 
 /** Milliseconds of a swapped block where none was swapped: a copy of 360 KiB. */
 const SWAP = 0.1;
@@ -46,11 +47,12 @@ export async function serveAll(
 ): Promise<{ outcomes: Outcome[][]; machine: Machine }> {
   const parts = divide(real, policies.length, kvBlocks);
   const accounts = policies.map(newAccount);
+  const turns = new Turns(policies.length);
   const outcomes = await Promise.all(policies.map((policy, i) => {
     const part = parts[i] as Backend, account = accounts[i] as Account;
     return drive(
       jobs,
-      (clock, onStep) => timedBackend(part, { clock, account, onStep }),
+      (clock, onStep) => inTurn(timedBackend(part, { clock, account, onStep }), turns, i),
       policy,
       slots,
     );
