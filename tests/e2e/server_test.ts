@@ -1,8 +1,11 @@
 /** The command-line server on the real model, over real sockets, with the official client. */
 import { assert, assertEquals } from "@std/assert";
+import { symlink } from "node:fs/promises";
+import { join } from "node:path";
 import OpenAI from "openai";
 import { REAL_MODEL } from "../support/real_model.ts";
 import { startServer } from "../support/server_process.ts";
+import { temporaryDirectory } from "../support/temporary_directory.ts";
 
 const ignore = REAL_MODEL === undefined;
 const MODEL = "smollm2-135m-instruct.q4_1";
@@ -76,5 +79,41 @@ Deno.test(
     }
     assert(reason === "stop" || reason === "length");
     assertEquals(await server.exitCode, 0);
+  },
+);
+
+Deno.test(
+  { name: "serve --attention mass calibrates, prunes long contexts and keeps its bound", ignore },
+  async () => {
+    await using directory = await temporaryDirectory();
+    // Elsewhere, so that the calibration does not come to lie beside the real one.
+    const model = join(directory.path, "model.gguf");
+    await symlink(REAL_MODEL ?? "", model);
+    await using server = await startServer([
+      ...["--model", model, "--context", "2048", "--attention", "mass"],
+    ]);
+    const words = ["north", "rain", "seven", "harbour", "letter", "glass", "evening"];
+    const lines = Array.from(
+      { length: 78 },
+      (_, i) => `${i}. The ${words[i % 7]} and the ${words[(i * i) % 7]} of ${1700 + 3 * i}.`,
+    );
+    const ask = async (attention?: object) => {
+      const response = await fetch(`${server.url}/v1/completions`, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify({
+          ...{ prompt: lines.join("\n"), max_tokens: 70, temperature: 0, ignore_eos: true },
+          ...(attention && { entropic: { attention } }),
+        }),
+      });
+      return (await response.json()).entropic.attention;
+    };
+    const told = await ask();
+    assertEquals([told.policy, told.pruned_steps, told.steps], ["mass", 69, 69]);
+    assert(told.share_read < 0.8 && told.share_macs < 0.9, JSON.stringify(told));
+    assertEquals(await ask({ policy: "off" }), undefined);
+    const { attention } = await (await fetch(`${server.url}/health`)).json();
+    assertEquals([attention.policy, attention.shadows], ["mass", 1]);
+    assert(attention.divergence < attention.divergence_bound);
   },
 );
