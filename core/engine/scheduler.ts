@@ -136,7 +136,8 @@ export class Scheduler {
   commit(sequence: Sequence, count: number): void {
     sequence.computed += count;
     shareFullBlocks(this.#pool, sequence);
-    if (!sequence.prefilling) this.#freeFollowers(sequence);
+    const sharesNoMore = sequence.committed >= sequence.shareableBlocks;
+    if (!sequence.prefilling || sharesNoMore) this.#freeFollowers(sequence);
   }
 
   /** Order keys of this step. */
@@ -173,12 +174,12 @@ export class Scheduler {
 
   /** A sequence that runs earlier and is about to compute a block that `next` could reuse. */
   #leaderOf(next: Sequence): Sequence | undefined {
-    const limit = next.reusableBlocks;
-    return this.resident.find((sequence) =>
-      sequence.prefilling && canRun(sequence) && sequence.root === next.root &&
-      runsBefore(sequence, next) &&
-      commonBlocks(sequence.tokens, next.tokens, limit) * BLOCK_SIZE > sequence.computed
-    );
+    return this.resident.find((sequence) => {
+      if (!sequence.prefilling || !canRun(sequence) || sequence.root !== next.root) return false;
+      if (!runsBefore(sequence, next)) return false;
+      const limit = Math.min(next.reusableBlocks, sequence.shareableBlocks);
+      return commonBlocks(sequence.tokens, next.tokens, limit) * BLOCK_SIZE > sequence.computed;
+    });
   }
 
   #decode(sequence: Sequence, step: ScheduledStep): void {

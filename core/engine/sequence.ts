@@ -163,12 +163,16 @@ export class Sequence implements SequenceFacts, Waiter {
 
   /**
    * Most leading blocks that may come from the prefix cache. The last token is always computed, so
-   * that a hit gives what a miss does; so is every position whose row `promptLogprobs` still needs,
-   * and everything from the first pruned token on, for what the cache holds is dense.
+   * that a hit gives what a miss does; so is every position whose row `promptLogprobs` still needs.
    */
   get reusableBlocks(): number {
     const positions = this.promptRowsLeft > 0 ? this.promptLogprobs.length : this.#length - 1;
-    return Math.floor(Math.min(positions, this.attention.prunedFrom) / BLOCK_SIZE);
+    return Math.min(Math.floor(positions / BLOCK_SIZE), this.shareableBlocks);
+  }
+
+  /** Leading blocks that the prefix cache may hold: those before the first pruned token. */
+  get shareableBlocks(): number {
+    return Math.floor(this.attention.prunedFrom / BLOCK_SIZE);
   }
 
   append(token: number): void {
