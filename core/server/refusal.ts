@@ -2,7 +2,7 @@
 import { RequestError } from "../errors.ts";
 
 /** Longest piece of a client's value that a message repeats, in UTF-16 units. */
-const SHOWN = 60;
+export const SHOWN = 60;
 
 /** Values for a message: short, one line, and shallow however deep the value is. */
 export function showValue(value: unknown): string {

@@ -47,7 +47,7 @@ Deno.test("entropic.attention and latency_target reach the engine, and null is t
   const app = entropic(model);
   const attention = { policy: "mass", mass: 0.9, min_blocks: 12, gain: null, threshold: null };
   await chat(app, { entropic: { attention, latency_target: 2.5 } });
-  await chat(app, { entropic: { attention: { policy: "paper", threshold: 0.01, gain: 0.1 } } });
+  await chat(app, { entropic: { attention: { policy: "paper", threshold: 0.01, min_blocks: 8 } } });
   await chat(app, { entropic: { attention: null, latency_target: null } });
   await chat(app);
   const asked = model.engine.requests.map(({ attention, latencyTarget }) => ({
@@ -57,7 +57,7 @@ Deno.test("entropic.attention and latency_target reach the engine, and null is t
   const nothing = { attention: undefined, latencyTarget: undefined };
   assertEquals(asked, [
     { attention: { policy: "mass", mass: 0.9, minBlocks: 12 }, latencyTarget: 2500 },
-    { attention: { policy: "paper", threshold: 0.01, gain: 0.1 }, latencyTarget: undefined },
+    { attention: { policy: "paper", threshold: 0.01, minBlocks: 8 }, latencyTarget: undefined },
     nothing,
     nothing,
   ]);
@@ -182,15 +182,33 @@ const BAD: readonly (readonly [json: string, param: string, ...says: string[]])[
   ['{"attention":"mass"}', "entropic.attention", "policy, mass, min_blocks, gain, threshold"],
   ['{"attention":{}}', "entropic.attention.policy", "off, mass, paper"],
   ['{"attention":{"policy":"quest"}}', "entropic.attention.policy", '"quest"', "off, mass, paper"],
-  ['{"attention":{"policy":"mass","masses":1}}', "entropic.attention", "min_blocks"],
+  [
+    '{"attention":{"policy":"mass","masses":1}}',
+    "entropic.attention.masses",
+    "no such field",
+    "policy, mass, min_blocks, gain, threshold",
+  ],
   ['{"attention":{"policy":"mass","mass":0}}', "entropic.attention.mass", "above 0"],
   ['{"attention":{"policy":"mass","mass":1.01}}', "entropic.attention.mass", "at most 1"],
   ['{"attention":{"policy":"mass","mass":"NaN"}}', "entropic.attention.mass", '"NaN"'],
   ['{"attention":{"policy":"mass","mass":1e999}}', "entropic.attention.mass"],
-  ['{"attention":{"policy":"mass","min_blocks":0}}', "entropic.attention.min_blocks", "at least 1"],
+  ['{"attention":{"policy":"mass","min_blocks":0}}', "entropic.attention.min_blocks", "from 1 to"],
+  [
+    '{"attention":{"policy":"mass","min_blocks":16777217}}',
+    "entropic.attention.min_blocks",
+    "from 1 to 16777216",
+  ],
   ['{"attention":{"policy":"mass","min_blocks":8.5}}', "entropic.attention.min_blocks", "integer"],
   ['{"attention":{"policy":"mass","gain":-1.5}}', "entropic.attention.gain", "from -1 to 1"],
   ['{"attention":{"policy":"paper","threshold":2}}', "entropic.attention.threshold", "from 0 to 1"],
+  ['{"attention":{"policy":"paper","mass":0.9}}', "entropic.attention.mass", "0.9", "is mass"],
+  ['{"attention":{"policy":"paper","gain":0.1}}', "entropic.attention.gain", "0.1", "is mass"],
+  ['{"attention":{"policy":"mass","threshold":0}}', "entropic.attention.threshold", "is paper"],
+  [
+    '{"attention":{"policy":"off","min_blocks":9}}',
+    "entropic.attention.min_blocks",
+    "null unless policy is mass or paper",
+  ],
   ['{"latency_target":0}', "entropic.latency_target", "above 0"],
   ['{"latency_target":-1}', "entropic.latency_target", "seconds"],
   ['{"latency_target":1e999}', "entropic.latency_target"],
@@ -208,6 +226,14 @@ Deno.test("bad values are 400, naming field, value and what is allowed", async (
       }
     });
   }
+});
+
+Deno.test("an unknown field's name is told, up to a sensible length", async () => {
+  const app = entropic(fakeModel());
+  const body = { messages: MESSAGES, entropic: { [`trace${"x".repeat(1e5)}`]: true } };
+  const { error } = await expectError(app, await post(app, CHAT, body), { status: 400 });
+  assert(error.param.startsWith("entropic.tracex") && error.param.length < 100);
+  assert(error.message.length < 250, error.message);
 });
 
 Deno.test("values below the server's floors are 400 and name the floor", async () => {

@@ -1,18 +1,20 @@
 /** The extension object `entropic`: what a request may choose, and what an answer tells. */
 import { z } from "@hono/zod-openapi";
-import { ATTENTION_POLICIES } from "../../entropic/pruning.ts";
+import { ATTENTION_POLICIES, type AttentionPolicy } from "../../entropic/pruning.ts";
 import { TEMPERATURE_LAWS } from "../../entropic/temperature.ts";
 import { boolean, integer, number } from "./fields.ts";
 
 const LAWS = ["off", ...TEMPERATURE_LAWS] as const;
 const POLICY = `one of ${ATTENTION_POLICIES.join(", ")}`;
-const BLOCKS = "an integer of at least 1";
+const MOST_BLOCKS = 2 ** 24;
 const LAW = `one of ${LAWS.join(", ")}`;
 
 /** An object that takes these fields and no other. */
 function only<Shape extends z.ZodRawShape>(shape: Shape) {
+  const fields = Object.keys(shape).join(", ");
   return z.strictObject(shape, {
-    error: `an object with no other fields than ${Object.keys(shape).join(", ")}`,
+    error: ({ code }) =>
+      code === "unrecognized_keys" ? fields : `an object with no other fields than ${fields}`,
   });
 }
 
@@ -40,6 +42,11 @@ const temperatureSchema = only({
   }),
 });
 
+/** Fields that would change nothing under the other policies. */
+const POLICIES_WITH: Readonly<
+  Record<"mass" | "min_blocks" | "gain" | "threshold", readonly AttentionPolicy[]>
+> = { mass: ["mass"], min_blocks: ["mass", "paper"], gain: ["mass"], threshold: ["paper"] };
+
 const attentionSchema = only({
   policy: z.enum(ATTENTION_POLICIES, { error: POLICY }).openapi({
     description:
@@ -51,8 +58,8 @@ const attentionSchema = only({
     description: "mass: share of the attention to keep. Left out, the server holds it by a bound " +
       "of the divergence from dense; answers may then differ from time to time.",
   }),
-  min_blocks: integer(1, 2 ** 24, BLOCKS).nullish().openapi({
-    description: "Blocks of 16 tokens that are read at least. Default 24.",
+  min_blocks: integer(1, MOST_BLOCKS, `an integer from 1 to ${MOST_BLOCKS}`).nullish().openapi({
+    description: "mass and paper: blocks of 16 tokens that are read at least. Default 24.",
   }),
   gain: number(-1, 1, "a number from -1 to 1").nullish().openapi({
     description: "mass: added to it for each nat of the last entropy above its mean. Default 0.",
@@ -60,6 +67,13 @@ const attentionSchema = only({
   threshold: number(0, 1, "a number from 0 to 1").nullish().openapi({
     description: "paper: share of the attention below which a block is dropped when entropy is 0.",
   }),
+}).superRefine((given, context) => {
+  for (const [field, policies] of Object.entries(POLICIES_WITH)) {
+    const value = given[field as keyof typeof POLICIES_WITH];
+    if (value == null || policies.includes(given.policy)) continue;
+    const message = `null unless policy is ${policies.join(" or ")}`;
+    context.addIssue({ code: "custom", path: [field], message });
+  }
 });
 
 const TARGET = "a number of seconds above 0 and at most 1000000";
