@@ -1,4 +1,5 @@
 /** What a benchmark compares: this engine and its peers, behind one interface. */
+import type { AttentionPlan } from "../../core/engine/backend.ts";
 
 /** What is measured. */
 export type Figure = "decode" | "prefill" | "load" | "cold-start";
@@ -15,11 +16,15 @@ export interface Workload {
   readonly depth: number;
   /** Tokens that count, of each sequence: generated ones, or those of the prompt. */
   readonly tokens: number;
+  /** How this engine attends as it decodes, densely where left out. Peers always attend densely. */
+  readonly attention?: AttentionPlan;
 }
 
 export interface Contender {
   /** As the row names it, with its version where that is known. */
   readonly name: string;
+  /** Its first run is as good as the others: what it has to warm up it does in each. */
+  readonly warmsUp?: boolean;
   /**
    * One run. Decode and prefill in tokens a second over the whole batch, load and cold start in
    * seconds. What it loads may stay loaded for the next run of the same workload.
@@ -28,7 +33,7 @@ export interface Contender {
   dispose(): Promise<void>;
 }
 
-/** A peer that is not there; the message says how to install it. */
+/** A peer or tool that is not there; the message says how to install it. */
 export class MissingPeerError extends Error {
   override readonly name = "MissingPeerError";
 }

@@ -1,8 +1,10 @@
 /** Native llama.cpp, by its own benchmark tools. */
-import { execFile, spawn } from "node:child_process";
+import { execFile } from "node:child_process";
 import { dirname } from "node:path";
+import process from "node:process";
 import { promisify } from "node:util";
 import type { Contender, Workload } from "../contender.ts";
+import { firstOutput } from "../first_output.ts";
 import { peerPath } from "./folder.ts";
 
 /** Path of one of llama.cpp's tools. @throws {MissingPeerError} It is not installed. */
@@ -17,16 +19,23 @@ export async function runLlamaTool(
 ): Promise<[string, string]> {
   const tool = llamaTool(name);
   const { stdout, stderr } = await promisify(execFile)(tool, args, {
-    env: toolEnvironment(tool),
+    env: { ...process.env, ...libraries(tool) },
     maxBuffer: 64 << 20,
   });
   return [stdout, stderr];
 }
 
-const toolEnvironment = (tool: string) => ({ ...process.env, LD_LIBRARY_PATH: dirname(tool) });
+/** Where a tool finds its shared libraries. */
+export const libraries = (tool: string) => ({ LD_LIBRARY_PATH: dirname(tool) });
 
 export class LlamaCpp implements Contender {
   readonly name = "llama.cpp";
+  readonly warmsUp = true;
+
+  /** @throws {MissingPeerError} It is not installed. */
+  constructor() {
+    llamaTool("llama-bench");
+  }
 
   measure(workload: Workload): Promise<number> {
     switch (workload.figure) {
@@ -39,7 +48,7 @@ export class LlamaCpp implements Contender {
           "Cannot measure load: llama.cpp maps the file and reads it as it computes",
         );
       case "cold-start":
-        return firstOutput(workload);
+        return coldStart(workload);
     }
   }
 
@@ -70,24 +79,10 @@ async function batchedBench({ model, threads, batch, depth, tokens }: Workload):
 }
 
 /** From the start of the process to its first byte of text, in seconds. */
-function firstOutput({ model, threads }: Workload): Promise<number> {
+function coldStart({ model, threads }: Workload): Promise<number> {
   const tool = llamaTool("llama-completion");
-  const args = [
+  return firstOutput(tool, [
     ...["-m", model, "-t", `${threads}`, "-n", "1", "-p", "Once upon a time", "-c", "2048"],
     ...["--temp", "0", "-no-cnv", "--no-warmup", "--simple-io", "--no-display-prompt"],
-  ];
-  return new Promise((resolve, reject) => {
-    const start = performance.now();
-    const child = spawn(tool, args, {
-      env: toolEnvironment(tool),
-      stdio: ["ignore", "pipe", "ignore"],
-    });
-    let seconds: number | undefined;
-    child.stdout.on("data", () => seconds ??= (performance.now() - start) / 1000);
-    child.on("error", reject);
-    child.on("close", (code) => {
-      if (seconds !== undefined) resolve(seconds);
-      else reject(new Error(`llama-completion printed nothing and ended with ${code}`));
-    });
-  });
+  ], libraries(tool));
 }
