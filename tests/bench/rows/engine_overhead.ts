@@ -5,7 +5,7 @@ import { OwnBackend } from "../own_backend.ts";
 import type { Row, Side } from "../row.ts";
 
 const BATCH = 8;
-const TOKENS = 96;
+const TOKENS = 64;
 /** Prompts of one token each, so that nearly every step decodes all sequences. */
 const FIRST_PROMPT = 1000;
 

@@ -68,7 +68,7 @@ const batch = growthRow({
 
 /** Sequences that run while others wait. */
 const RUNNING = 64;
-const QUEUE_STEPS = 256;
+const QUEUE_STEPS = 1024;
 
 const queue = growthRow({
   name: "growth-queue",
