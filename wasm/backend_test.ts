@@ -1,11 +1,13 @@
 import {
   assert,
+  assertAlmostEquals,
   assertEquals,
   assertFalse,
   assertRejects,
   assertStringIncludes,
 } from "@std/assert";
 import { type Backend, DENSE, type ForwardResult } from "../core/engine/backend.ts";
+import { uncertainty } from "../core/entropic/entropy.ts";
 import { BackendError } from "../core/errors.ts";
 import { openModel } from "../core/model/gguf/open_model.ts";
 import { MemorySource } from "../core/model/memory_source.ts";
@@ -205,6 +207,23 @@ Deno.test("WasmBackend refuses what does not fit, and computes on", async () => 
   await assertRejects(() => backend.readBlocks([64]), RangeError, "KV block is 64");
   assertEquals(await rowsOf(backend, await backend.forward([good])), before);
   assertEquals(await backend.forward([]), { rows: [], attention: [] });
+  await backend.dispose();
+});
+
+Deno.test("WasmBackend tells a row's uncertainty at any temperature", async () => {
+  const backend = await tinyBackend();
+  const { rows: [stats] } = await backend.forward([part(text(9), 0, blocks(1))]);
+  const { entropy, varentropy } = await backend.tempered(0, 1);
+  assertEquals([entropy, varentropy], [stats!.entropy, stats!.varentropy]);
+  const logits = Float64Array.from(await backend.logits(0));
+  for (const temperature of [0.01, 0.3, 2, 50]) {
+    const exact = uncertainty(logits.map((logit) => logit / temperature));
+    const found = await backend.tempered(0, temperature);
+    assertAlmostEquals(found.entropy, exact.entropy, 1e-5, `H at ${temperature}`);
+    assertAlmostEquals(found.varentropy, exact.varentropy, 1e-4, `V at ${temperature}`);
+  }
+  await assertRejects(() => backend.tempered(0, 0), RangeError, "temperature is 0");
+  await assertRejects(() => backend.tempered(1, 1), RangeError, "row is 1");
   await backend.dispose();
 });
 

@@ -3,7 +3,12 @@
  * has grown; pointers beyond 2 GiB come back negative and are made unsigned.
  */
 import type { ModelConfig } from "../core/model/config.ts";
-import type { AttentionPlan, LogitStats, SequenceInput } from "../core/engine/backend.ts";
+import type {
+  AttentionPlan,
+  LogitStats,
+  SequenceInput,
+  Uncertainty,
+} from "../core/engine/backend.ts";
 import type { AttentionCount } from "./attention.ts";
 import type { KernelExports, ThreadExports } from "./loader.ts";
 
@@ -165,6 +170,12 @@ export class Kernel {
       topIds: new Uint32Array(this.#words.subarray(ids, ids + this.#topK)),
       topLogits: new Float32Array(this.#floats.subarray(best, best + this.#topK)),
     };
+  }
+
+  /** Entropy and varentropy of an output row at a temperature. */
+  tempered(row: number, temperature: number): Uncertainty {
+    const at = (this.#exports.core_tempered(this.#core, row, temperature) >>> 0) / 8;
+    return { entropy: this.#doubles[at] ?? NaN, varentropy: this.#doubles[at + 1] ?? NaN };
   }
 
   /** A copy of an output row's logits. */

@@ -8,6 +8,7 @@ import type {
   KeySketch,
   Pruning,
   SequenceInput,
+  Uncertainty,
 } from "../core/engine/backend.ts";
 import { BackendError } from "../core/errors.ts";
 import type { ModelConfig } from "../core/model/config.ts";
@@ -134,10 +135,22 @@ export class WasmBackend implements Backend {
 
   // deno-lint-ignore require-await -- as above
   async logits(row: number): Promise<Float32Array> {
-    if (!Number.isInteger(row) || row < 0 || row >= this.#rows) {
-      throw new RangeError(`Cannot read logits: row is ${row}, the latest step has ${this.#rows}`);
-    }
+    this.#checkRow(row);
     return this.#run((kernel) => kernel.logits(row));
+  }
+
+  // deno-lint-ignore require-await -- as above
+  async tempered(row: number, temperature: number): Promise<Uncertainty> {
+    this.#checkRow(row);
+    if (!(temperature > 0 && temperature < Infinity)) {
+      throw new RangeError(`Cannot temper logits: temperature is ${temperature}, must be above 0`);
+    }
+    return this.#run((kernel) => kernel.tempered(row, temperature));
+  }
+
+  #checkRow(row: number): void {
+    if (Number.isInteger(row) && row >= 0 && row < this.#rows) return;
+    throw new RangeError(`Cannot read logits: row is ${row}, the latest step has ${this.#rows}`);
   }
 
   // deno-lint-ignore require-await -- as above

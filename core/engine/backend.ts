@@ -45,15 +45,19 @@ export interface SequenceInput {
   readonly output: "none" | "last" | "all";
 }
 
-/** Exact statistics of one row of logits, over the whole vocabulary, at temperature 1. */
-export interface LogitStats {
-  readonly max: number;
-  /** log of the sum of exp(logit). Not finite when the row is unusable (a NaN, +Inf, all -Inf). */
-  readonly logZ: number;
+/** How uncertain a distribution is. */
+export interface Uncertainty {
   /** Shannon entropy in nats. */
   readonly entropy: number;
   /** Variance of -log p under p, in nats squared. */
   readonly varentropy: number;
+}
+
+/** Exact statistics of one row of logits, over the whole vocabulary, at temperature 1. */
+export interface LogitStats extends Uncertainty {
+  readonly max: number;
+  /** log of the sum of exp(logit). Not finite when the row is unusable (a NaN, +Inf, all -Inf). */
+  readonly logZ: number;
   /** Sum of the probabilities of `ModelConfig.endTokens`. */
   readonly endProbability: number;
   /** The `BackendLimits.topK` most likely ids, by logit descending, ties by id ascending. */
@@ -200,6 +204,14 @@ export interface Backend {
    * The array is the caller's to keep and to change.
    */
   logits(row: number): Promise<Float32Array>;
+
+  /**
+   * The uncertainty of an output row of the latest `forward` at another temperature, so that nobody
+   * copies a vocabulary to steer one.
+   *
+   * @param temperature Above 0.
+   */
+  tempered(row: number, temperature: number): Promise<Uncertainty>;
 
   /** Copies whole KV blocks: `[from, to]` pairs, in order. */
   copyBlocks(pairs: readonly (readonly [from: number, to: number])[]): Promise<void>;

@@ -1,6 +1,6 @@
 /** A row of the latest `forward`: its statistics at once, the whole row when something needs it. */
 import { BackendError } from "../errors.ts";
-import type { Backend, LogitStats } from "./backend.ts";
+import type { Backend, LogitStats, Uncertainty } from "./backend.ts";
 import type { TokenLogprob } from "./engine.ts";
 
 export class LogitRow {
@@ -27,6 +27,11 @@ export class LogitRow {
   /** Every logit, shape [vocabularySize]; not to be changed. */
   async logits(): Promise<Float32Array> {
     return this.#logits ??= await this.#backend.logits(this.#index);
+  }
+
+  /** How uncertain the row is at a temperature above 0. */
+  tempered(temperature: number): Promise<Uncertainty> {
+    return this.#backend.tempered(this.#index, temperature);
   }
 
   /** Natural log of the token's probability under the raw model, exact for every token. */

@@ -6,7 +6,7 @@ import {
   temperatureControl,
   type TemperatureState,
 } from "../entropic/temperature.ts";
-import { temperedRow } from "../entropic/tempered_row.ts";
+import type { Uncertainty } from "./backend.ts";
 import type { SamplingParams, TemperatureReport } from "./engine.ts";
 
 export class TemperatureLoop {
@@ -22,14 +22,18 @@ export class TemperatureLoop {
     return given && new TemperatureLoop(temperatureControl(given), temperature);
   }
 
+  /** The one temperature that `next` is going to look at; undefined where the law searches for it. */
+  get known(): number | undefined {
+    return this.#control.law === "same-step" ? undefined : Math.exp(this.#state.logT);
+  }
+
   /**
    * The temperature to draw the next token with.
    *
    * @param entropy Of the model's own distribution, in nats.
-   * @param logits As the sampler is to see them, shape [vocabularySize].
+   * @param at What the distribution that the sampler is to see is like at a temperature.
    */
-  next(entropy: number, logits: Float32Array): number {
-    const at = temperedRow(logits);
+  next(entropy: number, at: (temperature: number) => Uncertainty): number {
     const { temperature, state } = controlTemperature(this.#control, this.#state, { entropy }, at);
     this.#state = state;
     return temperature;

@@ -1,4 +1,5 @@
 /** The next token of a sequence: the temperature that its control sets, then the sampler. */
+import { temperedRow } from "../entropic/tempered_row.ts";
 import type { LogitRow } from "./logit_row.ts";
 import { uniform } from "./random.ts";
 import { sampleFromLogits, sampleFromStats } from "./sampler.ts";
@@ -29,9 +30,15 @@ export async function chooseToken(
   return { token, temperature };
 }
 
+/** A law that knows its temperature asks the backend; only one that searches takes the whole row. */
 async function nextTemperature(sequence: Sequence, row: LogitRow): Promise<number> {
   const { temperature: loop, adjuster, request } = sequence;
   if (loop === undefined) return request.sampling.temperature ?? 1;
+  const { entropy } = row.stats;
+  if (adjuster.neutral && loop.known !== undefined) {
+    const found = await row.tempered(loop.known);
+    return loop.next(entropy, () => found);
+  }
   const logits = await row.logits();
-  return loop.next(row.stats.entropy, adjuster.neutral ? logits : adjuster.adjustAll(logits));
+  return loop.next(entropy, temperedRow(adjuster.neutral ? logits : adjuster.adjustAll(logits)));
 }

@@ -17,8 +17,9 @@ import {
   type LogitStats,
   type Pruning,
   type SequenceInput,
+  type Uncertainty,
 } from "../../core/engine/backend.ts";
-import { sumsOf, uncertaintyOf } from "../../core/entropic/entropy.ts";
+import { sumsOf, uncertainty, uncertaintyOf } from "../../core/entropic/entropy.ts";
 import { BackendError } from "../../core/errors.ts";
 import type { ModelConfig } from "../../core/model/config.ts";
 
@@ -137,6 +138,12 @@ export class ScriptedBackend implements Backend {
     const logits = this.#rows[row];
     if (logits === undefined) throw new RangeError(`Cannot give logits: there is no row ${row}`);
     return logits.slice();
+  }
+
+  async tempered(row: number, temperature: number): Promise<Uncertainty> {
+    const logits = await this.logits(row);
+    this.calls.logits--; // nobody asked for them
+    return uncertainty(logits.map((logit) => logit / temperature));
   }
 
   // deno-lint-ignore require-await -- rejects where it cannot answer

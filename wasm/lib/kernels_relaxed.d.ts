@@ -71,6 +71,10 @@ export class Core {
      */
     stats_pointer(): number;
     /**
+     * Entropy and varentropy of an output row at a temperature above 0.
+     */
+    tempered(row: number, temperature: number): number;
+    /**
      * [rows][top k] u32
      */
     top_ids_pointer(): number;
@@ -175,6 +179,7 @@ export interface InitOutput {
     readonly core_sketch_block_bytes: (a: number) => number;
     readonly core_staging: (a: number, b: number) => number;
     readonly core_stats_pointer: (a: number) => number;
+    readonly core_tempered: (a: number, b: number, c: number) => number;
     readonly core_top_ids_pointer: (a: number) => number;
     readonly core_top_logits_pointer: (a: number) => number;
     readonly core_use_sketch: (a: number, b: number) => number;

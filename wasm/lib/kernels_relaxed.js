@@ -190,6 +190,16 @@ export class Core {
         return ret >>> 0;
     }
     /**
+     * Entropy and varentropy of an output row at a temperature above 0.
+     * @param {number} row
+     * @param {number} temperature
+     * @returns {number}
+     */
+    tempered(row, temperature) {
+        const ret = wasm.core_tempered(this.__wbg_ptr, row, temperature);
+        return ret >>> 0;
+    }
+    /**
      * [rows][top k] u32
      * @returns {number}
      */

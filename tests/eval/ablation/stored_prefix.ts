@@ -65,6 +65,7 @@ export function withPrefix(
       return result;
     },
     logits: (row) => backend.logits(row),
+    tempered: (row, temperature) => backend.tempered(row, temperature),
     copyBlocks: (pairs) => backend.copyBlocks(pairs),
     readBlocks: (blocks) => backend.readBlocks(blocks),
     writeBlocks: (blocks, given) => backend.writeBlocks(blocks, given),

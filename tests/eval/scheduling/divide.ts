@@ -19,6 +19,7 @@ export function divide(real: Backend, parts: number, kvBlocks: number): Backend[
       describe: () => real.describe(),
       forward: (batch, signal) => real.forward(batch.map(inPlace), signal),
       logits: (row) => real.logits(row),
+      tempered: (row, temperature) => real.tempered(row, temperature),
       copyBlocks: (pairs) => real.copyBlocks(pairs.map(([from, to]) => [place(from), place(to)])),
       readBlocks: (blocks) => real.readBlocks(blocks.map(place)),
       writeBlocks: (blocks, content) => real.writeBlocks(blocks.map(place), content),

@@ -69,6 +69,7 @@ export function timedBackend(
       return result;
     },
     logits: (row) => timed(() => real.logits(row), bookStep),
+    tempered: (row, temperature) => timed(() => real.tempered(row, temperature), bookStep),
     copyBlocks: (pairs) => timed(() => real.copyBlocks(pairs), bookStep),
     readBlocks: (blocks) => timed(() => real.readBlocks(blocks), bookSwap(blocks.length)),
     writeBlocks: (blocks, content) =>

@@ -10,6 +10,7 @@ import {
   type LogitStats,
   NO_ATTENTION,
   type SequenceInput,
+  type Uncertainty,
 } from "../../../core/engine/backend.ts";
 import type { ModelConfig } from "../../../core/model/config.ts";
 import type { VirtualClock } from "./drive.ts";
@@ -91,6 +92,10 @@ export class TraceBackend implements Backend {
     if (output === "none") return [];
     const trace = this.#plays[first - FIRST_PLAY] as Trace;
     return [drawOf(trace, position + tokens.length - trace.promptTokens)];
+  }
+
+  tempered(): Promise<Uncertainty> {
+    return Promise.reject(new RangeError("Cannot temper logits: the recording has none"));
   }
 
   logits(): Promise<Float32Array> {

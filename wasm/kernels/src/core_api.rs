@@ -11,6 +11,7 @@ use crate::pool::Pool;
 use crate::rope::{Rope, Scaling};
 use crate::scratch::Scratch;
 use crate::sketch::{Sketch, SketchShape};
+use crate::stats::tempered;
 use crate::weights::{Shape, Slot, Weights};
 use core::marker::PhantomData;
 use wasm_bindgen::prelude::wasm_bindgen;
@@ -30,6 +31,8 @@ pub struct Core {
     staging: Vec<u8>,
     input: Vec<u32>,
     end_tokens: Vec<u32>,
+    /// What `tempered` found last.
+    tempered: [f64; 2],
     model: Option<Model<Native>>,
 }
 
@@ -57,6 +60,7 @@ impl Core {
             staging: Vec::new(),
             input: Vec::new(),
             end_tokens: Vec::new(),
+            tempered: [0.0; 2],
             model: None,
         }
     }
@@ -188,6 +192,15 @@ impl Core {
     pub fn logits_pointer(&self, row: usize) -> *const f32 {
         let logits = &self.model().scratch.logits;
         unsafe { logits.data.add(row * logits.width) }
+    }
+
+    /// Entropy and varentropy of an output row at a temperature above 0.
+    pub fn tempered(&mut self, row: usize, temperature: f32) -> *const f64 {
+        let vocabulary = self.shape.vocabulary;
+        let logits = unsafe { &self.model().scratch.logits.row(row)[..vocabulary] };
+        let (entropy, varentropy) = tempered(logits, temperature);
+        self.tempered = [entropy, varentropy];
+        self.tempered.as_ptr()
     }
 
     /// Of the latest step, [tokens][KV heads][2] f32: blocks read, and the share of the attention left

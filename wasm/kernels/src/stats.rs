@@ -24,40 +24,54 @@ const RUN: usize = 64;
 /// Statistics of `logits`; the best `ids.len()` tokens go to `ids` and `best`, best first, ties by id.
 /// A NaN or +Infinity, or nothing but -Infinity, leaves `log_z` not finite.
 pub fn statistics(logits: &[f32], end_tokens: &[u32], ids: &mut [u32], best: &mut [f32]) -> Stats {
-    let max = logits.iter().fold(f32::NEG_INFINITY, |m, &z| if m < z { z } else { m });
+    let max = largest(logits);
+    let [z, a, b] = totals(logits, max, 1.0);
+    top(logits, ids, best);
+
+    let log_z = max as f64 + z.ln();
+    let (entropy, varentropy) = uncertainty(z, a, b);
+    let end = end_tokens.iter().map(|&id| (logits[id as usize] as f64 - log_z).exp()).sum();
+    Stats { max: max as f64, log_z, entropy, varentropy, end_probability: end }
+}
+
+/// Entropy and varentropy of softmax(logits / temperature), for a temperature above 0.
+pub fn tempered(logits: &[f32], temperature: f32) -> (f64, f64) {
+    let [z, a, b] = totals(logits, largest(logits), 1.0 / temperature);
+    uncertainty(z, a, b)
+}
+
+fn largest(logits: &[f32]) -> f32 {
+    logits.iter().fold(f32::NEG_INFINITY, |m, &z| if m < z { z } else { m })
+}
+
+fn uncertainty(z: f64, a: f64, b: f64) -> (f64, f64) {
+    let mean = a / z;
+    ((z.ln() - mean).max(0.0), (b / z - mean * mean).max(0.0))
+}
+
+/// Z, A and B of the logits times `scale`.
+fn totals(logits: &[f32], max: f32, scale: f32) -> [f64; 3] {
     let mut totals = [0.0f64; 3];
     let vectors = logits.len() / 4;
     for first in (0..vectors).step_by(RUN) {
         let mut sums = [f32x4_splat(0.0); 3];
         for i in first..(first + RUN).min(vectors) {
-            add_terms(unsafe { math::load(logits, 4 * i) }, max, &mut sums);
+            add_terms(unsafe { math::load(logits, 4 * i) }, max, scale, &mut sums);
         }
         add_totals(&mut totals, &sums);
     }
     for &z in &logits[4 * vectors..] {
         let mut sums = [f32x4_splat(0.0); 3];
         let minus = f32::NEG_INFINITY;
-        add_terms(f32x4(z, minus, minus, minus), max, &mut sums);
+        add_terms(f32x4(z, minus, minus, minus), max, scale, &mut sums);
         add_totals(&mut totals, &sums);
     }
-    top(logits, ids, best);
-
-    let [z, a, b] = totals;
-    let log_z = max as f64 + z.ln();
-    let mean = a / z;
-    let end = end_tokens.iter().map(|&id| (logits[id as usize] as f64 - log_z).exp()).sum();
-    Stats {
-        max: max as f64,
-        log_z,
-        entropy: (z.ln() - mean).max(0.0),
-        varentropy: (b / z - mean * mean).max(0.0),
-        end_probability: end,
-    }
+    totals
 }
 
 #[inline(always)]
-fn add_terms(z: v128, max: f32, sums: &mut [v128; 3]) {
-    let d = f32x4_sub(z, f32x4_splat(max));
+fn add_terms(z: v128, max: f32, scale: f32, sums: &mut [v128; 3]) {
+    let d = f32x4_mul(f32x4_sub(z, f32x4_splat(max)), f32x4_splat(scale));
     let e = math::exp(d);
     // Where e is 0, so are the products, even for -Infinity. A NaN shows in the first sum.
     let de = v128_and(f32x4_mul(d, e), f32x4_gt(e, f32x4_splat(0.0)));
