@@ -57,13 +57,16 @@ export class Residents {
   /**
    * Gives a sequence blocks for all its tokens, if need be those of sequences that run later.
    *
-   * @param found Those in the prefix cache.
+   * @param find Looks for those in the prefix cache, again once room was made.
    * @returns Whether it could.
    */
-  admit(sequence: Sequence, found: PrefixMatch, step: ScheduledStep): boolean {
+  admit(sequence: Sequence, find: () => PrefixMatch, step: ScheduledStep): boolean {
+    const found = find();
     const taken = blocksFor(sequence.length) - found.blocks.length + found.idle;
     const needed = taken + this.#spokenFor();
-    if (needed > this.#pool.free && !this.#makeRoom(needed, sequence, found, step)) return false;
+    if (needed > this.#pool.free) {
+      return this.#makeRoom(needed, sequence, found, step) && this.admit(sequence, find, step);
+    }
     this.#place(sequence, found, step);
     return true;
   }
@@ -153,12 +156,14 @@ export class Residents {
 
   #preempt(victim: Sequence, step: ScheduledStep): void {
     this.#preemptions++;
+    // Of one that came back in this very step, the blocks hold nothing yet: its copy still does.
+    const unread = step.cancelSwapIn(victim);
     const blocks = victim.blocks.slice(0, blocksFor(victim.computed));
-    const bytes = blocks.length * this.#blockBytes;
+    const bytes = unread?.bytes ?? blocks.length * this.#blockBytes;
     if (blocks.length > 0 && bytes <= this.#hostBytesLeft) {
       this.#hostBytesLeft -= bytes;
-      victim.host = { positions: victim.computed, bytes };
-      step.swapOuts.push({ sequence: victim, blocks, copy: victim.host });
+      victim.host = unread ?? { positions: victim.computed, bytes };
+      if (!unread) step.swapOuts.push({ sequence: victim, blocks, copy: victim.host });
     }
     this.release(victim);
     victim.phase = "waiting";

@@ -26,8 +26,8 @@ function setUp(hostBytes: number) {
     const sequence = new Sequence(id, request, { events, arrival: 0, endTokens: [] });
     sequence.key = id;
     chooseRoot(pool, sequence);
-    const found = pool.match(sequence.root, sequence.tokens, sequence.reusableBlocks);
-    return { sequence, admitted: residents.admit(sequence, found, step) };
+    const find = () => pool.match(sequence.root, sequence.tokens, sequence.reusableBlocks);
+    return { sequence, admitted: residents.admit(sequence, find, step) };
   };
   return { pool, residents, step, lost, admit };
 }
@@ -56,6 +56,22 @@ Deno.test("Residents swaps what was computed to host memory while that has room"
   assertEquals([large.host, large.phase], [undefined, "waiting"]);
   residents.dropHostCopy(small);
   assertEquals(small.host, undefined);
+});
+
+Deno.test("Residents keeps the copy of one that comes back and has to go again in one step", () => {
+  const { pool, residents, step, admit } = setUp(2 * BLOCK_BYTES);
+  const { sequence } = admit(3, 32);
+  sequence.computed = 32;
+  const { sequence: first } = admit(2, 80);
+  const { host } = sequence;
+  residents.release(first);
+  const found = pool.match(sequence.root, sequence.tokens, sequence.reusableBlocks);
+  assert(residents.admit(sequence, found, step));
+  assertEquals([step.swapIns.length, sequence.computed], [1, 32]);
+  assert(admit(1, 80).admitted);
+  assertEquals(step.swapIns, []);
+  assertEquals(step.swapOuts.length, 1, "what it was given back is not there to be read");
+  assert(sequence.host === host && host !== undefined);
 });
 
 Deno.test("Residents gives a sequence its next block, unless it is the one to give", () => {

@@ -155,8 +155,8 @@ export class Scheduler {
       if (next === undefined) return;
       if (this.#residents.aheadOf(next) >= this.#options.maxRunning) return;
       if (this.#isHeldBack(next)) continue;
-      const found = this.#pool.match(next.root, next.tokens, next.reusableBlocks);
-      if (!this.#residents.admit(next, found, step)) return;
+      const find = () => this.#pool.match(next.root, next.tokens, next.reusableBlocks);
+      if (!this.#residents.admit(next, find, step)) return;
       this.#waiting.remove(next);
     }
   }
