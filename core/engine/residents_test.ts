@@ -66,7 +66,7 @@ Deno.test("Residents keeps the copy of one that comes back and has to go again i
   const { host } = sequence;
   residents.release(first);
   const found = pool.match(sequence.root, sequence.tokens, sequence.reusableBlocks);
-  assert(residents.admit(sequence, found, step));
+  assert(residents.admit(sequence, () => found, step));
   assertEquals([step.swapIns.length, sequence.computed], [1, 32]);
   assert(admit(1, 80).admitted);
   assertEquals(step.swapIns, []);
