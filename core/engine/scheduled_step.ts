@@ -50,6 +50,12 @@ export class ScheduledStep {
     return this.entries.length === 0 && this.swapOuts.length === 0 && this.swapIns.length === 0;
   }
 
+  /** Takes back that a sequence's copy is to be read; answers that copy. */
+  cancelSwapIn(sequence: Sequence): HostCopy | undefined {
+    const index = this.swapIns.findIndex((swapIn) => swapIn.sequence === sequence);
+    return index < 0 ? undefined : this.swapIns.splice(index, 1)[0]?.copy;
+  }
+
   /** Gives the step up; answers every sequence whose KV it touched. */
   withdraw(): Set<Sequence> {
     const moves = [...this.entries.splice(0), ...this.swapIns.splice(0)];
