@@ -11,7 +11,7 @@ type Pieces = AsyncIterable<ChoiceDelta>;
 
 /** The chunks of a stream: a role for each choice, text, ends, and the usage where it is wanted. */
 export async function* chatChunks(reply: Reply, pieces: Pieces): AsyncGenerator<ChatChunk> {
-  const summary = new Summary(reply.choicesPerPrompt);
+  const summary = new Summary(reply.choicesPerPrompt, reply.entropyFloor);
   const head = { ...replyHead(reply), object: "chat.completion.chunk" as const };
   const noUsage = reply.includeUsage ? { usage: null } : {};
   const chunk = (choice: ChatChunk["choices"][number]) => ({
@@ -48,7 +48,7 @@ export async function* chatChunks(reply: Reply, pieces: Pieces): AsyncGenerator<
 
 /** The whole answer, from the same pieces. */
 export async function collectChat(reply: Reply, pieces: Pieces): Promise<ChatCompletion> {
-  const summary = new Summary(reply.choicesPerPrompt);
+  const summary = new Summary(reply.choicesPerPrompt, reply.entropyFloor);
   const texts = Array.from({ length: reply.choices }, () => "");
   const scores = texts.map((): ChatLogprobs["content"] => []);
   const reasons = texts.map((): "stop" | "length" => "stop");

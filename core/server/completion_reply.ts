@@ -21,7 +21,7 @@ export async function* completionChunks(
   echoes: readonly Echo[],
   pieces: Pieces,
 ): AsyncGenerator<Completion> {
-  const summary = new Summary(reply.choicesPerPrompt);
+  const summary = new Summary(reply.choicesPerPrompt, reply.entropyFloor);
   const head = { ...replyHead(reply), object: "text_completion" as const };
   const noUsage = reply.includeUsage ? { usage: null } : {};
   let open = reply.choices;
@@ -48,7 +48,7 @@ export async function collectCompletion(
   echoes: readonly Echo[],
   pieces: Pieces,
 ): Promise<Completion> {
-  const summary = new Summary(reply.choicesPerPrompt);
+  const summary = new Summary(reply.choicesPerPrompt, reply.entropyFloor);
   const choices = Array.from({ length: reply.choices }, (_, index): CompletionChoice => ({
     index,
     text: "",

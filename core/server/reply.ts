@@ -10,6 +10,8 @@ export interface Reply {
   /** Equal for answers that the same model on the same kind of backend gave. */
   readonly fingerprint: string;
   readonly tokenizer: Tokenizer;
+  /** What lies below it adds nothing to tau; nats. */
+  readonly entropyFloor: number;
   /** Choices of the whole answer: prompts times `choicesPerPrompt`. */
   readonly choices: number;
   readonly choicesPerPrompt: number;
@@ -30,6 +32,7 @@ export function newReply(model: LanguageModel, prefix: string, wishes: Wishes): 
     model: model.id,
     fingerprint: fingerprint(model.id, kind, variant),
     tokenizer: model.tokenizer,
+    entropyFloor: model.engine.info.entropyFloor,
     ...wishes,
   };
 }

@@ -7,11 +7,16 @@ import type { Timings, Usage } from "./schemas/responses.ts";
 
 export class Summary {
   #choicesPerPrompt: number;
+  #entropyFloor: number;
   #ends = new Map<number, ChoiceEnd>();
 
-  /** @param choicesPerPrompt Choices `k * n` to `k * n + n - 1` answer prompt `k`. */
-  constructor(choicesPerPrompt: number) {
+  /**
+   * @param choicesPerPrompt Choices `k * n` to `k * n + n - 1` answer prompt `k`.
+   * @param entropyFloor What lies below it added nothing to tau; nats.
+   */
+  constructor(choicesPerPrompt: number, entropyFloor: number) {
     this.#choicesPerPrompt = choicesPerPrompt;
+    this.#entropyFloor = entropyFloor;
   }
 
   add(index: number, end: ChoiceEnd): void {
@@ -65,6 +70,7 @@ export class Summary {
     const reports = events.flatMap(({ temperature }) => temperature ?? []);
     return {
       tau,
+      ...(this.#entropyFloor > 0 && { entropy_floor: this.#entropyFloor }),
       mean_entropy: tokens === 0 ? 0 : entropy / tokens,
       cost: {
         flops: cost.flops,

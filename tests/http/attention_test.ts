@@ -19,7 +19,7 @@ import {
 } from "./requests.ts";
 
 /** The server on the real engine, over a backend that can prune from 100 tokens on. */
-function open(attention: AttentionSettings = {}, scripted: ScriptedOptions = {}) {
+function open(attention: AttentionSettings = {}, scripted: ScriptedOptions = {}, entropyFloor = 0) {
   const backend = new ScriptedBackend({
     vocabularySize: VOCABULARY,
     endTokens: [END],
@@ -28,7 +28,7 @@ function open(attention: AttentionSettings = {}, scripted: ScriptedOptions = {})
     ...scripted,
   });
   const settings = { denseBelow: 100, minBlocks: 4, ...attention };
-  const engine = new LocalEngine(backend, { attention: settings });
+  const engine = new LocalEngine(backend, { attention: settings, entropyFloor });
   const tokenizer = new ByteTokenizer();
   return entropic({ id: "local", created: 0, engine, tokenizer, template: chatml });
 }
@@ -112,6 +112,15 @@ Deno.test("a fixed mass gives the same text again, whatever the controller does"
   const before = await complete(app, fields);
   await complete(app, asking({ policy: "mass" }));
   assertEquals((await complete(app, fields)).choices, before.choices);
+});
+
+Deno.test("an answer tells the entropy floor that its tau was counted under, where there is one", async () => {
+  const fields = { prompt: PROMPT, max_tokens: 9, seed: 1 };
+  const floored = open({}, {}, 0.5);
+  assertEquals((await complete(floored, fields)).entropic.entropy_floor, 0.5);
+  const chunks = await stream(floored, COMPLETIONS, fields);
+  assertEquals(chunks.at(-1).entropic.entropy_floor, 0.5);
+  assertEquals("entropy_floor" in (await complete(open(), fields)).entropic, false);
 });
 
 Deno.test("/health and /metrics tell how attention and its safeguards stand", async () => {

@@ -98,6 +98,9 @@ export const entropicSchema = z.object({
   tau: z.number().openapi({
     description: "Entropic time: nats of entropy removed, summed over the choices.",
   }),
+  entropy_floor: z.number().optional().openapi({
+    description: "Nats; what lies below it adds nothing to tau. Only where it is above 0.",
+  }),
   mean_entropy: z.number().openapi({ description: "Nats a generated token." }),
   cost: z.object({
     flops: z.number(),
