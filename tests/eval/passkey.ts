@@ -1,8 +1,8 @@
 /**
  * Whether pruned attention still finds a needle: numbers of five digits hidden at several depths of
- * filler text, asked for at its end (after Mohtashami and Jaggi, arXiv 2305.16300). Question and
- * answer attend under the plan, so the filler's own prefill cannot have looked them up. Counted are
- * digits, teacher-forced.
+ * filler text, asked for at its end (after Mohtashami and Jaggi, arXiv 2305.16300). The question is
+ * asked twice: densely, as the engine reads prompts, and under the plan like the answer, so that
+ * nothing dense can have looked the number up. Counted are digits, teacher-forced.
  */
 import { type AttentionPlan, type Backend, BLOCK_SIZE, DENSE } from "../../core/engine/backend.ts";
 import { prefill } from "../../core/host/calibrate/compare.ts";
@@ -33,6 +33,8 @@ export interface PasskeyResult {
   readonly name: "passkey";
   readonly context: number;
   readonly depth: number;
+  /** How the question attends; the answer attends under the plan. */
+  readonly question: "dense" | "pruned";
   readonly plan: AttentionPlan;
   /** Digits found, of 5. */
   readonly digits: number;
@@ -51,20 +53,23 @@ export async function evaluatePasskey(spec: string): Promise<PasskeyResult[]> {
     const { filler, questions } = hide(tokenizer, context, i + 1);
     await prefill(backend, filler, 0);
     for (const question of questions) {
-      const found = await ask(backend, filler.length, question);
-      const [dense = []] = found;
-      for (const [index, hits] of found.entries()) {
-        const result: PasskeyResult = {
-          name: "passkey",
-          context,
-          depth: question.depth,
-          plan: PLANS[index] as AttentionPlan,
-          digits: count(hits),
-          denseDigits: count(dense),
-          keeps: dense.every((hit, digit) => !hit || hits[digit] === true),
-        };
-        results.push(result);
-        console.error(describe(result));
+      for (const prompt of ["dense", "pruned"] as const) {
+        const found = await ask(backend, filler.length, question, prompt);
+        const [dense = []] = found;
+        for (const [index, hits] of found.entries()) {
+          const result: PasskeyResult = {
+            name: "passkey",
+            context,
+            depth: question.depth,
+            question: prompt,
+            plan: PLANS[index] as AttentionPlan,
+            digits: count(hits),
+            denseDigits: count(dense),
+            keeps: dense.every((hit, digit) => !hit || hits[digit] === true),
+          };
+          results.push(result);
+          console.error(describe(result));
+        }
       }
     }
   }
@@ -73,12 +78,12 @@ export async function evaluatePasskey(spec: string): Promise<PasskeyResult[]> {
 
 const count = (hits: readonly boolean[]) => hits.filter(Boolean).length;
 
-function describe({ context, depth, plan, digits, denseDigits }: PasskeyResult): string {
+function describe(result: PasskeyResult): string {
+  const { context, depth, question, plan, digits, denseDigits } = result;
   const { kind, ...numbers } = plan;
   const name = `${kind} ${Object.values(numbers).join("/")}`;
-  return `passkey ${context} depth ${depth} ${
-    name.padEnd(18)
-  }: ${digits} digits, dense ${denseDigits}`;
+  const where = `passkey ${context} depth ${depth}, ${question} question`;
+  return `${where} ${name.padEnd(18)}: ${digits} digits, dense ${denseDigits}`;
 }
 
 interface Question {
@@ -135,6 +140,7 @@ async function ask(
   backend: Backend,
   position: number,
   { question, answer }: Question,
+  prompt: PasskeyResult["question"],
 ): Promise<boolean[][]> {
   const shared = position / BLOCK_SIZE;
   const tables = PLANS.map((_, i) =>
@@ -150,7 +156,8 @@ async function ask(
       tokens: [token],
       position: position + i,
       blockTable: tables[plan] ?? [],
-      attention,
+      // The question's last token draws the first digit: in the engine it is still of the prompt.
+      attention: prompt === "dense" && i < question.length ? DENSE : attention,
       output: "last",
     })));
     // The space before the first digit may be a token of its own.
