@@ -36,7 +36,8 @@ export class AttentionGuard {
   constructor(rules: AttentionRules, backend: BackendInfo, log: (line: string) => void) {
     this.#rules = rules;
     this.#log = log;
-    this.#state = startSafeguards(rules.masses, rules.threshold, rules.divergence);
+    const { masses, threshold, divergence, floor } = rules;
+    this.#state = startSafeguards(masses, threshold, divergence, floor.mass);
     this.#info = attentionInfo(rules, backend);
   }
 

@@ -3,10 +3,11 @@ import {
   ATTENTION_FLOOR,
   ATTENTION_POLICIES,
   type AttentionControl,
+  type AttentionFloor,
   DENSE_BELOW,
   type MassByLength,
 } from "../entropic/pruning.ts";
-import { DIVERGENCE_BOUND } from "../entropic/safeguards.ts";
+import { DIVERGENCE_BOUND, LEAST_BOUND } from "../entropic/safeguards.ts";
 import type { BackendInfo } from "./backend.ts";
 import type { AttentionInfo } from "./engine.ts";
 
@@ -35,7 +36,7 @@ export interface AttentionRules {
   readonly masses: MassByLength;
   readonly threshold: number | undefined;
   readonly denseBelow: number;
-  readonly floor: AttentionInfo["floor"];
+  readonly floor: AttentionFloor;
   readonly divergence: number;
   readonly shadowEvery: number;
 }
@@ -53,10 +54,7 @@ export function attentionRules(settings: AttentionSettings = {}): AttentionRules
     masses: mass === undefined ? massByLength : [{ length: 0, mass }],
     threshold,
     denseBelow: settings.denseBelow ?? DENSE_BELOW,
-    floor: {
-      mass: settings.leastMass ?? ATTENTION_FLOOR.mass,
-      minBlocks: settings.leastBlocks ?? ATTENTION_FLOOR.minBlocks,
-    },
+    floor: floorOf(settings),
     divergence: settings.divergence ?? DIVERGENCE_BOUND,
     shadowEvery: settings.shadowEvery ?? 64,
   };
@@ -81,6 +79,13 @@ export function attentionInfo(
 
 const NO_SKETCH = "the backend has no sketch of the model's keys";
 
+function floorOf({ leastMass, leastBlocks }: AttentionSettings): AttentionFloor {
+  return {
+    mass: leastMass ?? ATTENTION_FLOOR.mass,
+    minBlocks: leastBlocks ?? ATTENTION_FLOOR.minBlocks,
+  };
+}
+
 function checkSettings(settings: AttentionSettings): void {
   const { policy, ...numbers } = settings;
   if (policy !== undefined && !ATTENTION_POLICIES.includes(policy)) {
@@ -88,23 +93,24 @@ function checkSettings(settings: AttentionSettings): void {
       `Cannot use attention ${policy}: it takes ${ATTENTION_POLICIES.join(", ")}`,
     );
   }
-  const { mass: leastMass, minBlocks: leastBlocks } = ATTENTION_FLOOR;
   const check = (name: keyof typeof numbers, low: number, high: number, whole = false) => {
     const value = settings[name];
-    if (typeof value !== "number") return;
-    if (value >= low && value <= high && (!whole || Number.isInteger(value))) return;
+    if (value === undefined) return;
+    const within = typeof value === "number" && value >= low && value <= high;
+    if (within && (!whole || Number.isInteger(value))) return;
     throw new RangeError(
       `Cannot use attention.${name} ${value}: it takes a ${whole ? "whole " : ""}number ` +
-        (high < Infinity ? `from ${low} to ${high}` : `from ${low} on`),
+        (high < Number.MAX_VALUE ? `from ${low} to ${high}` : `from ${low} on`),
     );
   };
-  check("mass", leastMass, 1);
-  check("minBlocks", leastBlocks, 2 ** 24, true);
+  check("leastMass", ATTENTION_FLOOR.mass, 1);
+  check("leastBlocks", ATTENTION_FLOOR.minBlocks, 2 ** 24, true);
+  const floor = floorOf(settings);
+  check("mass", floor.mass, 1);
+  check("minBlocks", floor.minBlocks, 2 ** 24, true);
   check("gain", -1, 1);
   check("threshold", 0, 1);
   check("denseBelow", 0, Infinity, true);
-  check("leastMass", leastMass, 1);
-  check("leastBlocks", leastBlocks, 2 ** 24, true);
-  check("divergence", 1e-6, Infinity);
+  check("divergence", LEAST_BOUND, Number.MAX_VALUE);
   check("shadowEvery", 0, 2 ** 31, true);
 }

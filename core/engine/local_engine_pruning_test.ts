@@ -271,6 +271,10 @@ Deno.test("LocalEngine refuses settings out of range", () => {
     { leastBlocks: 3 },
     { denseBelow: -1 },
     { divergence: 0 },
+    { divergence: Infinity },
+    { mass: 0.6, leastMass: 0.7 },
+    { minBlocks: 8, leastBlocks: 9 },
+    { mass: "0.9" as unknown as number },
     { shadowEvery: 0.5 },
     { policy: "magic" as "mass" },
   ];

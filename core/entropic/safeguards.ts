@@ -21,6 +21,9 @@ import {
 /** Nats of KL(dense || pruned) that a pruned step may cost in the mean. */
 export const DIVERGENCE_BOUND = 0.02;
 
+/** The least bound: arithmetic in 32 bits diverges by about as much. */
+export const LEAST_BOUND = 1e-6;
+
 /** Measurements that share a budget. */
 const WINDOW = 32;
 const TIGHTEN = 0.7;
@@ -73,14 +76,17 @@ const NONE: Measured = { count: 0, nats: 0 };
  * @param masses The least to hold, and to start from; the default, to start from only, where empty.
  * @param threshold Theta at H = 0, the most to hold and to start from; the default where left out.
  * @param bound In nats, above 0.
+ * @param leastMass The floor that every budget has, lest a knob turn on below it to no effect.
  */
 export function startSafeguards(
   masses: MassByLength,
   threshold?: number,
   bound = DIVERGENCE_BOUND,
+  leastMass = ATTENTION_FLOOR.mass,
 ): Safeguards {
   const knob = (policy: PrunedPolicy, start: number, isMost: boolean): Knob => {
-    const { least, most } = RANGES[policy];
+    const { least } = RANGES[policy];
+    const most = policy === "mass" ? 1 - leastMass : RANGES.paper.most;
     const setting = Math.min(most, Math.max(least, start));
     return {
       setting,

@@ -53,6 +53,14 @@ Deno.test("safeguards start from the table, and from the default without one", (
   assertAlmostEquals(heldAt(startSafeguards([]), 2000).mass, DEFAULT_MASS, 1e-12);
 });
 
+Deno.test("startSafeguards holds no less than the floor of mass, however long nothing diverges", () => {
+  let state = startSafeguards([], undefined, BOUND, 0.97);
+  assertAlmostEquals(heldAt(state, 2000).mass, 0.97, 1e-12);
+  for (let i = 0; i < 500; i++) state = observeDivergence(state, "mass", 2000, 0, true);
+  assertAlmostEquals(heldAt(state, 2000).mass, 0.97, 1e-12);
+  assertEquals(heldAt(startSafeguards([], undefined, BOUND, 1), 2000).mass, 1);
+});
+
 Deno.test("a divergence beyond the window's budget lessens what is left out, at once", () => {
   const after = observeDivergence(START, "mass", 2000, 1, true);
   assertAlmostEquals(heldAt(after, 1500).mass, 0.93, 1e-12);

@@ -5,6 +5,7 @@ import {
   ATTENTION_POLICIES,
   type AttentionPolicy,
 } from "../../entropic/pruning.ts";
+import { LEAST_BOUND } from "../../entropic/safeguards.ts";
 import type { Arguments, Option } from "./options.ts";
 
 export const ATTENTION_OPTIONS = {
@@ -32,7 +33,7 @@ export function attentionSettings(
     throw new RangeError(`Cannot use --attention "${policy}": it takes ${allowed}`);
   }
   const mass = given.number("attention-mass", ATTENTION_FLOOR.mass, 1);
-  const divergence = given.number("divergence", 1e-6, Infinity);
+  const divergence = given.number("divergence", LEAST_BOUND, Number.MAX_VALUE);
   return {
     ...(policy !== undefined && { policy }),
     ...(mass !== undefined && { mass }),

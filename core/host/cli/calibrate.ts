@@ -1,6 +1,7 @@
 /** `deno task calibrate`: measures what pruned attention may leave out, and keeps it beside the model. */
 import { readFile } from "node:fs/promises";
 import process from "node:process";
+import { LEAST_BOUND } from "../../entropic/safeguards.ts";
 import { openModel } from "../../model/gguf/open_model.ts";
 import { tokenizerFromGguf } from "../../model/tokenizer_gguf.ts";
 import { createTokenizer } from "../../../wasm/tokenizer.ts";
@@ -49,7 +50,7 @@ async function main(given: Given): Promise<void> {
   });
   const [first = ""] = paths;
   const lengths = lengthsOf(given.text("lengths"));
-  const bound = given.number("bound", Number.MIN_VALUE, Infinity);
+  const bound = given.number("bound", LEAST_BOUND, Number.MAX_VALUE);
   const threads = given.integer("threads", 1, 256);
   const names = [given.text("text"), ...given.operands].filter((name) => name !== undefined);
   const texts = await Promise.all(names.map((name) => readFile(name, "utf8")));

@@ -103,5 +103,6 @@ export function help(command: Command<string>): string {
 
 function range(min: number, max: number): string {
   if (max === Infinity) return min === -Infinity ? "a number" : `a number from ${min} on`;
+  if (max === Number.MAX_VALUE) return `a finite number from ${min} on`;
   return `a number from ${min} to ${max}`;
 }

@@ -32,7 +32,8 @@ Deno.test("serve refuses bad attention before it loads anything", async () => {
     [["--attention", "quest"], "off, mass, paper"],
     [["--attention-mass", "0.4"], "from 0.5 to 1"],
     [["--least-mass", "2"], "from 0.5 to 1"],
-    [["--divergence", "0"], "a number from"],
+    [["--divergence", "0"], "a finite number from"],
+    [["--divergence", "Infinity"], "a finite number from"],
   ];
   for (const [flags, says] of cases) {
     const { code, stderr } = await new Deno.Command(Deno.execPath(), {
