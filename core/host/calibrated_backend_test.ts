@@ -57,6 +57,21 @@ Deno.test("calibrateBackend leaves another model's calibration alone, and says s
   assertEquals([calibration, backend.describe().prunes, lines.length], [undefined, false, 1]);
 });
 
+Deno.test("calibrateBackend takes a sketch that the backend cannot use for none, and says so", async () => {
+  await using directory = await temporaryDirectory();
+  const path = join(directory.path, "tiny.gguf");
+  await writeFile(calibrationPath(path), encodeCalibration(CALIBRATION));
+  const backend = new ScriptedBackend({ prunes: false });
+  const pruning = {
+    gather: () => Promise.resolve(undefined),
+    useSketch: () => Promise.reject(new RangeError("Cannot use key sketch: dimensions is 8")),
+  };
+  Object.defineProperty(backend, "pruning", { value: pruning });
+  const lines: string[] = [];
+  assertEquals(await calibrateBackend(backend, model, needs(path, lines)), { backend });
+  assertEquals(lines, [`${calibrationPath(path)}: Cannot use key sketch: dimensions is 8`]);
+});
+
 Deno.test("calibrateBackend makes none where attention is off, or can only be dense", async () => {
   await using directory = await temporaryDirectory();
   for (const path of [undefined, join(directory.path, "tiny.gguf")]) {

@@ -4,6 +4,7 @@
  */
 import type { KeySketch } from "../../engine/backend.ts";
 import type { MassByLength } from "../../entropic/pruning.ts";
+import { LEAST_BOUND } from "../../entropic/safeguards.ts";
 import type { SketchShape } from "./key_sketch.ts";
 import { type PackedRows, packFloats, packRows, unpackFloats, unpackRows } from "./packed.ts";
 
@@ -83,12 +84,16 @@ const isObject = (value: unknown): value is Record<string, unknown> =>
 const isPacked = (value: unknown): value is PackedRows =>
   isObject(value) && typeof value.scales === "string" && typeof value.values === "string";
 
+const isShare = (one: unknown): one is MassByLength[number] =>
+  isObject(one) && Number.isInteger(one.length) && typeof one.mass === "number" &&
+  one.mass > 0 && one.mass <= 1;
+
 const isMass = (value: unknown): value is MassByLength =>
-  Array.isArray(value) &&
-  value.every((one) =>
-    isObject(one) && Number.isInteger(one.length) && typeof one.mass === "number" &&
-    one.mass > 0 && one.mass <= 1
-  );
+  Array.isArray(value) && value.every(isShare) &&
+  value.every(({ length }, i) => i === 0 || length > (value[i - 1]?.length ?? 0));
+
+const isBound = (value: unknown): value is number =>
+  typeof value === "number" && value >= LEAST_BOUND && value < Infinity;
 
 function readStored(value: unknown): Stored {
   const check = (holds: boolean, what: string) => {
@@ -97,8 +102,11 @@ function readStored(value: unknown): Stored {
   if (!isObject(value)) throw new SyntaxError("Cannot read calibration: it is no object");
   check(value.version === VERSION, `version is ${value.version}, readable is ${VERSION}`);
   check(typeof value.model === "string", "model is no text");
-  check(value.bound === null || typeof value.bound === "number", "bound is no number");
-  check(isMass(value.mass), "mass is no list of lengths and shares");
+  check(
+    value.bound === null || isBound(value.bound),
+    `bound is ${value.bound}, allowed are finite numbers from ${LEAST_BOUND} on`,
+  );
+  check(isMass(value.mass), "mass is no list of ascending lengths and their shares");
   check(
     typeof value.dimensions === "number" && value.dimensions > 0 && value.dimensions % 8 === 0,
     `dimensions are ${value.dimensions}, allowed are multiples of 8`,

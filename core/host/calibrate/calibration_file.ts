@@ -1,5 +1,5 @@
 /** Keeps calibrations on disk, beside their models. */
-import { readFile, rename, rm, writeFile } from "node:fs/promises";
+import { readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import process from "node:process";
 import { type Calibration, decodeCalibration, encodeCalibration } from "./calibration.ts";
 import type { SketchShape } from "./key_sketch.ts";
@@ -21,12 +21,24 @@ export async function loadCalibration(
   log?: (line: string) => void,
 ): Promise<Calibration | undefined> {
   try {
+    await checkSize(path, shape);
     return decodeCalibration(await readFile(path, "utf8"), model, shape);
   } catch (error) {
     const isMissing = (error as NodeJS.ErrnoException).code === "ENOENT";
     if (!isMissing) log?.(`${path}: ${(error as Error).message}`);
     return undefined;
   }
+}
+
+/** Keeps whatever may lie there from being read as a whole: nothing larger is a calibration. */
+async function checkSize(path: string, { layers, kvHeads, headSize }: SketchShape): Promise<void> {
+  // Two maps with at most as many dimensions as a head, 16 bits an element in base64; then the rest.
+  const most = 8 * layers * kvHeads * headSize ** 2 + 2 ** 16;
+  const { size } = await stat(path);
+  if (size <= most) return;
+  throw new RangeError(
+    `Cannot read calibration: it has ${size} bytes, expected are ${most} at most`,
+  );
 }
 
 /**

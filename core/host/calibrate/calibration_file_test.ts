@@ -38,6 +38,9 @@ Deno.test("loadCalibration says why it refuses one, so that a new one is made", 
   assertEquals(await load("cd".repeat(32)), undefined);
   await writeFile(path, "{");
   assertEquals(await load(MODEL), undefined);
-  assertEquals(lines.length, 2);
+  await writeFile(path, " ".repeat(70_000));
+  assertEquals(await load(MODEL), undefined);
+  assertEquals(lines.length, 3);
   assertStringIncludes(lines[0] ?? "", "it is for model abababababab");
+  assertStringIncludes(lines[2] ?? "", "it has 70000 bytes, expected are");
 });

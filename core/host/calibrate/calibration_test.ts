@@ -61,6 +61,10 @@ Deno.test("decodeCalibration refuses another model's, another shape's and what i
   refused(changed({ version: 0 }), "version is 0, readable is 1");
   refused(changed({ mass: [{ length: 1, mass: 2 }] }), "mass is no list");
   refused(changed({ mass: "all" }), "mass is no list");
+  const descending = [{ length: 2048, mass: 0.9 }, { length: 1024, mass: 0.8 }];
+  refused(changed({ mass: descending }), "ascending");
+  for (const bound of [0, -1, 1e-9, "1"]) refused(changed({ bound }), `bound is ${bound}`);
+  refused(text.replace('"bound":0.02', '"bound":1e999'), "bound is Infinity");
   refused(changed({ dimensions: 12 }), "dimensions are 12");
   refused(changed({ dimensions: 40 }), "expected are");
   refused(changed({ keyMap: "" }), "a map is missing");

@@ -26,11 +26,13 @@ export function packRows(rows: Float32Array, columns: number): PackedRows {
   return { scales: packFloats(scales), values: toBase64(new Uint8Array(values.buffer)) };
 }
 
-/** @throws {SyntaxError} Not what `packRows` gives, or of another shape. */
+/** @throws {SyntaxError} Not what `packRows` gives, of another shape, or not all finite. */
 export function unpackRows(packed: PackedRows, rows: number, columns: number): Float32Array {
   const scales = unpackFloats(packed.scales, rows);
   const values = new Int16Array(fromBase64(packed.values, 2 * rows * columns).buffer);
-  return Float32Array.from(values, (value, i) => value * (scales[Math.floor(i / columns)] ?? NaN));
+  return checkFinite(
+    Float32Array.from(values, (value, i) => value * (scales[Math.floor(i / columns)] ?? NaN)),
+  );
 }
 
 export function packFloats(values: Float32Array): string {
@@ -39,11 +41,12 @@ export function packFloats(values: Float32Array): string {
 
 /** @throws {SyntaxError} Not what `packFloats` gives, of another length, or not all finite. */
 export function unpackFloats(packed: string, length: number): Float32Array {
-  const values = new Float32Array(fromBase64(packed, 4 * length).buffer);
-  if (!values.every(Number.isFinite)) {
-    throw new SyntaxError("Cannot read packed floats: not all are finite");
-  }
-  return values;
+  return checkFinite(new Float32Array(fromBase64(packed, 4 * length).buffer));
+}
+
+function checkFinite<Values extends Float32Array>(values: Values): Values {
+  if (values.every(Number.isFinite)) return values;
+  throw new SyntaxError("Cannot read packed floats: not all are finite");
 }
 
 /** Bytes that go through one call, which has so many arguments. */

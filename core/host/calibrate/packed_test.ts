@@ -24,5 +24,7 @@ Deno.test("unpackRows and unpackFloats refuse what was not packed so", () => {
   const packed = packRows(new Float32Array(8).fill(1), 4);
   assertThrows(() => unpackRows(packed, 2, 5), SyntaxError, "16 bytes, expected are 20");
   assertThrows(() => unpackRows({ ...packed, values: "###" }, 2, 4), SyntaxError, "no base64");
+  const scales = packFloats(Float32Array.of(1, 3e38));
+  assertThrows(() => unpackRows({ ...packed, scales }, 2, 4), SyntaxError, "finite");
   assertThrows(() => unpackFloats(packFloats(Float32Array.of(NaN)), 1), SyntaxError, "finite");
 });
