@@ -26,8 +26,8 @@ export interface OwnBackendOptions {
   readonly prunes?: boolean;
 }
 
-/** Any token. */
-const TOKEN = 655;
+/** Any token; every vocabulary has this one. */
+const TOKEN = 65;
 
 export class OwnBackend {
   readonly backend: Backend;

@@ -60,7 +60,7 @@ export function peakBytes(status: string): number {
 export function prompts({ requests, promptTokens }: Load): number[][] {
   return Array.from(
     { length: requests },
-    (_, index) => Array.from({ length: promptTokens }, (_, at) => 1000 + (index + 7 * at) % 1000),
+    (_, index) => Array.from({ length: promptTokens }, (_, at) => 100 + (index + 7 * at) % 200),
   );
 }
 
