@@ -1,9 +1,9 @@
 /** Counters from the engine's start, for `/metrics`. */
 import { type Cost, NO_COST } from "../entropic/cost.ts";
-import type { BlockPool } from "./block_pool.ts";
-import { NO_TOTALS } from "./attention_totals.ts";
+import type { BlockPool } from "./kv/block_pool.ts";
+import { NO_TOTALS } from "./attention/attention_totals.ts";
 import type { AttentionTotals, EngineStats, FinishReason } from "./engine.ts";
-import type { Scheduler } from "./scheduler.ts";
+import type { Scheduler } from "./scheduling/scheduler.ts";
 import type { Sequence } from "./sequence.ts";
 
 export class EngineCounters {

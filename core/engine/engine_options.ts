@@ -1,10 +1,14 @@
 /** What an engine can be told, and the defaults that fit its backend. */
-import { attentionInfo, attentionRules, type AttentionSettings } from "./attention_settings.ts";
+import {
+  attentionInfo,
+  attentionRules,
+  type AttentionSettings,
+} from "./attention/attention_settings.ts";
 import { type Backend, BLOCK_SIZE } from "./backend.ts";
-import type { BlockHash } from "./block_pool.ts";
+import type { BlockHash } from "./kv/block_pool.ts";
 import type { EngineInfo } from "./engine.ts";
-import { fcfs, type Policy } from "./policy.ts";
-import type { SchedulerOptions } from "./scheduler.ts";
+import { fcfs, type Policy } from "./scheduling/policy.ts";
+import type { SchedulerOptions } from "./scheduling/scheduler.ts";
 
 export interface LocalEngineOptions {
   /** Who runs first; `fcfs` where left out. */

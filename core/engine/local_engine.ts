@@ -4,10 +4,10 @@
  */
 import { BackendError, OverloadedError, RequestError } from "../errors.ts";
 import { checkRequest } from "./admission.ts";
-import { AttentionGuard } from "./attention_guard.ts";
-import { attentionRules } from "./attention_settings.ts";
+import { AttentionGuard } from "./attention/attention_guard.ts";
+import { attentionRules } from "./attention/attention_settings.ts";
 import type { Backend, LogitStats } from "./backend.ts";
-import { moveBlocks } from "./block_mover.ts";
+import { moveBlocks } from "./kv/block_mover.ts";
 import type {
   Engine,
   EngineInfo,
@@ -19,16 +19,16 @@ import type {
 import { EngineCounters } from "./engine_counters.ts";
 import type { LocalEngineOptions } from "./engine_options.ts";
 import { EventQueue } from "./event_queue.ts";
-import type { LogitRow } from "./logit_row.ts";
+import type { LogitRow } from "./sampling/logit_row.ts";
 import { createMachine, type Machine } from "./machine.ts";
 import { observeRows } from "./observe_rows.ts";
 import { recover } from "./recovery.ts";
-import type { ScheduledStep } from "./scheduled_step.ts";
+import type { ScheduledStep } from "./scheduling/scheduled_step.ts";
 import { Sequence } from "./sequence.ts";
-import { measure, ShadowSteps } from "./shadow_steps.ts";
+import { measure, ShadowSteps } from "./attention/shadow_steps.ts";
 import { StepAccount } from "./step_account.ts";
 import { StepLoop } from "./step_loop.ts";
-import { chooseToken, type TokenChoice } from "./token_choice.ts";
+import { chooseToken, type TokenChoice } from "./sampling/token_choice.ts";
 
 export class LocalEngine implements Engine {
   readonly #options: LocalEngineOptions;

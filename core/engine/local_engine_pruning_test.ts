@@ -11,7 +11,7 @@ import { promptOf, request, run } from "../../tests/support/engine_runs.ts";
 import { ScriptedBackend, type ScriptedOptions } from "../../tests/support/scripted_backend.ts";
 import type { AttentionControl } from "../entropic/pruning.ts";
 import { BackendError, RequestError } from "../errors.ts";
-import type { AttentionSettings } from "./attention_settings.ts";
+import type { AttentionSettings } from "./attention/attention_settings.ts";
 import type { SequenceInput } from "./backend.ts";
 import type { SequenceRequest } from "./engine.ts";
 import type { LocalEngineOptions } from "./engine_options.ts";

@@ -1,9 +1,9 @@
 /** A backend with all that lives and dies with it. */
 import type { Backend } from "./backend.ts";
-import { BlockPool } from "./block_pool.ts";
+import { BlockPool } from "./kv/block_pool.ts";
 import type { EngineInfo } from "./engine.ts";
 import { engineInfo, type LocalEngineOptions, schedulerOptions } from "./engine_options.ts";
-import { Scheduler } from "./scheduler.ts";
+import { Scheduler } from "./scheduling/scheduler.ts";
 
 export interface Machine {
   readonly backend: Backend;

@@ -1,7 +1,7 @@
 /** What a sequence sees of its rows of logits in a step. */
 import type { Backend, LogitStats } from "./backend.ts";
-import { LogitRow } from "./logit_row.ts";
-import type { StepEntry } from "./scheduled_step.ts";
+import { LogitRow } from "./sampling/logit_row.ts";
+import type { StepEntry } from "./scheduling/scheduled_step.ts";
 
 /**
  * Checks the rows and takes prompt log-probabilities from them.

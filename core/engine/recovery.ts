@@ -3,7 +3,7 @@ import { BackendError } from "../errors.ts";
 import { checkRequest } from "./admission.ts";
 import type { LocalEngineOptions } from "./engine_options.ts";
 import { createMachine, type Machine } from "./machine.ts";
-import { hasStarted } from "./scheduler.ts";
+import { hasStarted } from "./scheduling/scheduler.ts";
 import type { Sequence } from "./sequence.ts";
 
 /** The engine that recovers. */

@@ -7,14 +7,14 @@ import { addCost, type Cost, NO_COST } from "../entropic/cost.ts";
 import { type EndEvidence, NO_EVIDENCE, observeEnd } from "../entropic/hazard.ts";
 import type { AttentionControl } from "../entropic/pruning.ts";
 import { BLOCK_SIZE, type LogitStats } from "./backend.ts";
-import type { PrefixId } from "./block_pool.ts";
+import type { PrefixId } from "./kv/block_pool.ts";
 import type { EndEvent, FinishReason, PromptEvent, SequenceRequest } from "./engine.ts";
 import type { EventQueue } from "./event_queue.ts";
-import { LogitAdjuster } from "./logit_adjuster.ts";
-import type { SequenceFacts } from "./policy.ts";
-import { SequenceAttention } from "./sequence_attention.ts";
-import { TemperatureLoop } from "./temperature_loop.ts";
-import type { Waiter } from "./waiting_queue.ts";
+import { LogitAdjuster } from "./sampling/logit_adjuster.ts";
+import type { SequenceFacts } from "./scheduling/policy.ts";
+import { SequenceAttention } from "./attention/sequence_attention.ts";
+import { TemperatureLoop } from "./sampling/temperature_loop.ts";
+import type { Waiter } from "./scheduling/waiting_queue.ts";
 
 /** KV of the first `positions` of a swapped-out sequence, in host memory. */
 export interface HostCopy {

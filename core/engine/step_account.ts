@@ -2,10 +2,10 @@
 import { addCost, NO_COST, shareCost } from "../entropic/cost.ts";
 import type { Draw } from "../entropic/hazard.ts";
 import type { StepObservation } from "../entropic/workload.ts";
-import { addAttention } from "./attention_totals.ts";
+import { addAttention } from "./attention/attention_totals.ts";
 import { type AttentionStats, type Backend, type ForwardResult, NO_ATTENTION } from "./backend.ts";
 import type { EngineCounters } from "./engine_counters.ts";
-import type { ScheduledStep } from "./scheduled_step.ts";
+import type { ScheduledStep } from "./scheduling/scheduled_step.ts";
 import type { Sequence } from "./sequence.ts";
 
 export class StepAccount {

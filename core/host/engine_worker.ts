@@ -1,6 +1,10 @@
 /** A Worker with an engine in it. Its first message says which; then it speaks `engine_protocol`. */
-import { hostEngine } from "../engine/engine_host.ts";
-import { channelOf, type ClientMessage, type HostMessage } from "../engine/engine_protocol.ts";
+import { hostEngine } from "../engine/remote/engine_host.ts";
+import {
+  channelOf,
+  type ClientMessage,
+  type HostMessage,
+} from "../engine/remote/engine_protocol.ts";
 import { type EngineSettings, openEngine } from "./open_engine.ts";
 
 /** The first message to the Worker. */

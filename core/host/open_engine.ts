@@ -2,11 +2,11 @@
  * Opens an engine on a model's files. Picks the backend: the one place besides `mod.ts` that names
  * one, so that a Worker with an engine need not load the HTTP server along with `mod.ts`.
  */
-import type { AttentionSettings } from "../engine/attention_settings.ts";
+import type { AttentionSettings } from "../engine/attention/attention_settings.ts";
 import type { Backend } from "../engine/backend.ts";
 import type { Engine } from "../engine/engine.ts";
 import { LocalEngine } from "../engine/local_engine.ts";
-import { createPolicy, type PolicyName } from "../engine/policies/mod.ts";
+import { createPolicy, type PolicyName } from "../engine/scheduling/policies/mod.ts";
 import { type OpenedModel, openModel } from "../model/gguf/open_model.ts";
 import type { ByteSource } from "../model/source.ts";
 import type { ModelFiles } from "../model/tensors.ts";

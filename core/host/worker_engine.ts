@@ -1,7 +1,7 @@
 /** Starts an engine in a Worker of its own, so that this thread stays responsive meanwhile. */
 import type { Engine } from "../engine/engine.ts";
-import { linkToWorker } from "../engine/engine_protocol.ts";
-import { connectEngine } from "../engine/remote_engine.ts";
+import { linkToWorker } from "../engine/remote/engine_protocol.ts";
+import { connectEngine } from "../engine/remote/remote_engine.ts";
 import type { WorkerStart } from "./engine_worker.ts";
 
 /** Whether this runtime has Web Workers; Node, for one, has another kind. */

@@ -5,7 +5,7 @@
 import { assert, assertEquals, assertGreater, assertLess } from "@std/assert";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { AttentionSettings } from "../../core/engine/attention_settings.ts";
+import type { AttentionSettings } from "../../core/engine/attention/attention_settings.ts";
 import type { LocalEngineOptions } from "../../core/engine/engine_options.ts";
 import { LocalEngine } from "../../core/engine/local_engine.ts";
 import type { AttentionControl } from "../../core/entropic/pruning.ts";

@@ -5,12 +5,12 @@
  */
 import { assert, assertEquals } from "@std/assert";
 import { type AttentionPlan, BLOCK_SIZE, DENSE } from "../../core/engine/backend.ts";
-import { BlockPool, hashBlock } from "../../core/engine/block_pool.ts";
+import { BlockPool, hashBlock } from "../../core/engine/kv/block_pool.ts";
 import { EventQueue } from "../../core/engine/event_queue.ts";
-import { createPolicy } from "../../core/engine/policies/mod.ts";
-import { fcfs, type Policy } from "../../core/engine/policy.ts";
-import type { ScheduledStep, StepEntry } from "../../core/engine/scheduled_step.ts";
-import { Scheduler } from "../../core/engine/scheduler.ts";
+import { createPolicy } from "../../core/engine/scheduling/policies/mod.ts";
+import { fcfs, type Policy } from "../../core/engine/scheduling/policy.ts";
+import type { ScheduledStep, StepEntry } from "../../core/engine/scheduling/scheduled_step.ts";
+import { Scheduler } from "../../core/engine/scheduling/scheduler.ts";
 import { Sequence } from "../../core/engine/sequence.ts";
 
 const STEPS = 150_000;

@@ -4,7 +4,7 @@
  * ends once, its tokens are those of the same request run alone, and all blocks come back.
  */
 import { assert, assertEquals, assertInstanceOf } from "@std/assert";
-import type { AttentionSettings } from "../../core/engine/attention_settings.ts";
+import type { AttentionSettings } from "../../core/engine/attention/attention_settings.ts";
 import type { SequenceRequest, SequenceStream } from "../../core/engine/engine.ts";
 import type { LocalEngineOptions } from "../../core/engine/engine_options.ts";
 import { LocalEngine } from "../../core/engine/local_engine.ts";

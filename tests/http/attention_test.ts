@@ -1,6 +1,6 @@
 /** `entropic.attention` and `entropic.latency_target`: what is asked, refused, done and told. */
 import { assert, assertAlmostEquals, assertEquals } from "@std/assert";
-import type { AttentionSettings } from "../../core/engine/attention_settings.ts";
+import type { AttentionSettings } from "../../core/engine/attention/attention_settings.ts";
 import { LocalEngine } from "../../core/engine/local_engine.ts";
 import { entropic } from "../../core/server/app.ts";
 import { ByteTokenizer, chatml, END, VOCABULARY } from "../support/byte_tokenizer.ts";

@@ -2,8 +2,8 @@
  * A Worker that hosts an engine over the scripted backend. A prompt that starts with token 62 makes
  * it die of an uncaught error.
  */
-import { hostEngine } from "../../core/engine/engine_host.ts";
-import { channelOf } from "../../core/engine/engine_protocol.ts";
+import { hostEngine } from "../../core/engine/remote/engine_host.ts";
+import { channelOf } from "../../core/engine/remote/engine_protocol.ts";
 import { LocalEngine } from "../../core/engine/local_engine.ts";
 import { ScriptedBackend } from "./scripted_backend.ts";
 

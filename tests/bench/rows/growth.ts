@@ -1,5 +1,5 @@
 /** How cost grows, of this engine alone: the largest size is the row's value, the others follow. */
-import { createPolicy } from "../../../core/engine/policies/mod.ts";
+import { createPolicy } from "../../../core/engine/scheduling/policies/mod.ts";
 import { queueOf } from "../../eval/scheduling/long_queue.ts";
 import { OwnBackend } from "../own_backend.ts";
 import type { Bench, Row, Sides } from "../row.ts";

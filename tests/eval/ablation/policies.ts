@@ -1,7 +1,7 @@
 /** The rows of the paper's table (arXiv 2603.03310): which layers are on, and what that asks for. */
 import type { SequenceRequest } from "../../../core/engine/engine.ts";
-import { createPolicy } from "../../../core/engine/policies/mod.ts";
-import type { Policy } from "../../../core/engine/policy.ts";
+import { createPolicy } from "../../../core/engine/scheduling/policies/mod.ts";
+import type { Policy } from "../../../core/engine/scheduling/policy.ts";
 import { type AttentionControl, DEFAULT_THRESHOLD } from "../../../core/entropic/pruning.ts";
 import type { TemperatureLaw } from "../../../core/entropic/temperature.ts";
 

@@ -1,5 +1,5 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
-import { fcfs } from "../../../core/engine/policy.ts";
+import { fcfs } from "../../../core/engine/scheduling/policy.ts";
 import { promptOf, request } from "../../support/engine_runs.ts";
 import { ScriptedBackend } from "../../support/scripted_backend.ts";
 import type { PolicyName } from "./policies.ts";

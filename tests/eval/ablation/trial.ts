@@ -2,7 +2,7 @@
 import type { Backend } from "../../../core/engine/backend.ts";
 import type { EndEvent, SequenceRequest, TokenEvent } from "../../../core/engine/engine.ts";
 import { LocalEngine } from "../../../core/engine/local_engine.ts";
-import type { Policy } from "../../../core/engine/policy.ts";
+import type { Policy } from "../../../core/engine/scheduling/policy.ts";
 import { ProcessorClock } from "./processor_clock.ts";
 import { type StoredPrefix, withPrefix } from "./stored_prefix.ts";
 

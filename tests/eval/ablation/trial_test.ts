@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { createPolicy } from "../../../core/engine/policies/mod.ts";
+import { createPolicy } from "../../../core/engine/scheduling/policies/mod.ts";
 import { promptOf, request } from "../../support/engine_runs.ts";
 import { ScriptedBackend } from "../../support/scripted_backend.ts";
 import { figuresOf } from "./figures.ts";

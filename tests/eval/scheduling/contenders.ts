@@ -1,6 +1,6 @@
 /** The policies that are compared, by the names that reports give them. */
-import { createPolicy } from "../../../core/engine/policies/mod.ts";
-import type { Policy, SequenceFacts } from "../../../core/engine/policy.ts";
+import { createPolicy } from "../../../core/engine/scheduling/policies/mod.ts";
+import type { Policy, SequenceFacts } from "../../../core/engine/scheduling/policy.ts";
 import { FIRST_WORKLOAD } from "../../../core/entropic/workload.ts";
 import { oracleSrpt } from "./oracle.ts";
 import type { Arrival } from "./simulate.ts";

@@ -5,7 +5,7 @@
 import type { Backend } from "../../../core/engine/backend.ts";
 import type { SequenceRequest } from "../../../core/engine/engine.ts";
 import { LocalEngine } from "../../../core/engine/local_engine.ts";
-import type { Policy } from "../../../core/engine/policy.ts";
+import type { Policy } from "../../../core/engine/scheduling/policy.ts";
 
 /** Milliseconds since the start of the run. */
 export interface VirtualClock {

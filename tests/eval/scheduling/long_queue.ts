@@ -1,8 +1,8 @@
 /** A scheduler with a long queue behind full slots, to see what a step of it costs. */
-import { BlockPool } from "../../../core/engine/block_pool.ts";
+import { BlockPool } from "../../../core/engine/kv/block_pool.ts";
 import { EventQueue } from "../../../core/engine/event_queue.ts";
-import type { Policy } from "../../../core/engine/policy.ts";
-import { Scheduler } from "../../../core/engine/scheduler.ts";
+import type { Policy } from "../../../core/engine/scheduling/policy.ts";
+import { Scheduler } from "../../../core/engine/scheduling/scheduler.ts";
 import { Sequence } from "../../../core/engine/sequence.ts";
 
 /** @returns `running` sequences that decode, and `waiting` that find no slot. */

@@ -1,6 +1,6 @@
 /** Shortest remaining time first with the lengths known: the limit of what prediction can reach. */
-import { missingTokens, prefillTime } from "../../../core/engine/policies/patience.ts";
-import type { Policy } from "../../../core/engine/policy.ts";
+import { missingTokens, prefillTime } from "../../../core/engine/scheduling/policies/patience.ts";
+import type { Policy } from "../../../core/engine/scheduling/policy.ts";
 import { tokenTime } from "../../../core/entropic/workload.ts";
 import type { Arrival } from "./simulate.ts";
 

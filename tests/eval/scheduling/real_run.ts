@@ -2,7 +2,7 @@
 import type { Backend } from "../../../core/engine/backend.ts";
 import type { SequenceRequest } from "../../../core/engine/engine.ts";
 import { LocalEngine } from "../../../core/engine/local_engine.ts";
-import type { Policy } from "../../../core/engine/policy.ts";
+import type { Policy } from "../../../core/engine/scheduling/policy.ts";
 import { FIRST_FIT, observeStepTime } from "../../../core/entropic/step_time.ts";
 import { divide } from "./divide.ts";
 import { drive, type Job, type Outcome } from "./drive.ts";

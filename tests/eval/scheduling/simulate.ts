@@ -1,6 +1,6 @@
 /** Runs the real engine over recorded generations, with arrivals and steps on a virtual clock. */
 import type { SequenceRequest } from "../../../core/engine/engine.ts";
-import type { Policy } from "../../../core/engine/policy.ts";
+import type { Policy } from "../../../core/engine/scheduling/policy.ts";
 import { drive, type Outcome } from "./drive.ts";
 import { type Machine, promptOf, TraceBackend } from "./trace_backend.ts";
 import type { Trace } from "./traces.ts";

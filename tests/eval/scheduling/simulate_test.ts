@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
-import { createPolicy } from "../../../core/engine/policies/mod.ts";
-import { fcfs } from "../../../core/engine/policy.ts";
+import { createPolicy } from "../../../core/engine/scheduling/policies/mod.ts";
+import { fcfs } from "../../../core/engine/scheduling/policy.ts";
 import { arrivalsOf } from "./arrivals.ts";
 import { oracleSrpt } from "./oracle.ts";
 import { simulate } from "./simulate.ts";

@@ -3,7 +3,7 @@
  * `deno run -A tests/eval/scheduling/step_cost.ts`
  */
 import process from "node:process";
-import { createPolicy, POLICIES } from "../../../core/engine/policies/mod.ts";
+import { createPolicy, POLICIES } from "../../../core/engine/scheduling/policies/mod.ts";
 import { queueOf } from "./long_queue.ts";
 
 const WAITING = 10_000, RUNNING = 256, STEPS = 2000;

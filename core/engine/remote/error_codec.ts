@@ -1,0 +1,44 @@
+/** Errors across a port: structured clone keeps neither their class nor their fields. */
+import { BackendError, OverloadedError, RequestError } from "../../errors.ts";
+
+export type EncodedError =
+  | {
+    readonly kind: "request";
+    readonly message: string;
+    readonly param: string | null;
+    readonly code: string | null;
+    readonly status: number;
+  }
+  | { readonly kind: "overloaded"; readonly message: string; readonly retryAfter: number }
+  | { readonly kind: "backend"; readonly message: string; readonly fatal: boolean };
+
+export function encodeError(error: unknown): EncodedError {
+  if (error instanceof RequestError) {
+    const { message, param, code, status } = error;
+    return { kind: "request", message, param, code, status };
+  }
+  if (error instanceof OverloadedError) {
+    return { kind: "overloaded", message: error.message, retryAfter: error.retryAfter };
+  }
+  if (error instanceof BackendError) {
+    return { kind: "backend", message: error.message, fatal: error.fatal };
+  }
+  return { kind: "backend", message: String(error), fatal: false };
+}
+
+export function decodeError(encoded: EncodedError): Error {
+  switch (encoded.kind) {
+    case "request": {
+      const { message, param, code, status } = encoded;
+      return new RequestError(message, {
+        status,
+        ...(param === null ? {} : { param }),
+        ...(code === null ? {} : { code }),
+      });
+    }
+    case "overloaded":
+      return new OverloadedError(encoded.message, encoded.retryAfter);
+    case "backend":
+      return new BackendError(encoded.message, { fatal: encoded.fatal });
+  }
+}

@@ -1,0 +1,44 @@
+/** The next token of a sequence: the temperature that its control sets, then the sampler. */
+import { temperedRow } from "../../entropic/tempered_row.ts";
+import type { LogitRow } from "./logit_row.ts";
+import { uniform } from "./random.ts";
+import { sampleFromLogits, sampleFromStats } from "./sampler.ts";
+import type { Sequence } from "../sequence.ts";
+
+export interface TokenChoice {
+  readonly token: number;
+  /** That it was drawn with. */
+  readonly temperature: number;
+}
+
+/**
+ * Draws from the statistics alone where they settle it.
+ *
+ * @throws {RequestError} No token is left to choose from.
+ */
+export async function chooseToken(
+  sequence: Sequence,
+  row: LogitRow,
+  vocabularySize: number,
+): Promise<TokenChoice> {
+  const { adjuster, request, generatedTokens } = sequence;
+  const temperature = await nextTemperature(sequence, row);
+  const sampling = { ...request.sampling, temperature };
+  const u = uniform(sampling.seed, generatedTokens);
+  const token = sampleFromStats(sampling, row.stats, adjuster, vocabularySize, u) ??
+    sampleFromLogits(sampling, await row.logits(), adjuster, u);
+  return { token, temperature };
+}
+
+/** A law that knows its temperature asks the backend; only one that searches takes the whole row. */
+async function nextTemperature(sequence: Sequence, row: LogitRow): Promise<number> {
+  const { temperature: loop, adjuster, request } = sequence;
+  if (loop === undefined) return request.sampling.temperature ?? 1;
+  const { entropy } = row.stats;
+  if (adjuster.neutral && loop.known !== undefined) {
+    const found = await row.tempered(loop.known);
+    return loop.next(entropy, () => found);
+  }
+  const logits = await row.logits();
+  return loop.next(entropy, temperedRow(adjuster.neutral ? logits : adjuster.adjustAll(logits)));
+}
