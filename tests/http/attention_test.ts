@@ -246,7 +246,7 @@ Deno.test("an unknown field's name is told, up to a sensible length", async () =
 });
 
 Deno.test("values below the server's floors are 400 and name the floor", async () => {
-  const app = open({ leastMass: 0.7, leastBlocks: 8 });
+  const app = open({ leastMass: 0.7, leastBlocks: 8, minBlocks: 8 });
   const refused = async (fields: object, param: string, ...says: string[]) => {
     const body = { messages: MESSAGES, entropic: { attention: { policy: "mass", ...fields } } };
     await expectError(app, await post(app, CHAT, body), { status: 400, param, says });
