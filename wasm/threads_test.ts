@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import { DENSE } from "../core/engine/backend.ts";
+import { type Backend, DENSE } from "../core/engine/backend.ts";
 import { BackendError } from "../core/errors.ts";
 import { openModel } from "../core/model/gguf/open_model.ts";
 import { MemorySource } from "../core/model/memory_source.ts";
@@ -38,6 +38,31 @@ Deno.test("WasmBackend gives the same bits with any number of threads", { ignore
     await backend.dispose();
   }
   await single.dispose();
+});
+
+Deno.test("WasmBackend writes the same KV with any number of threads", { ignore }, async () => {
+  const files = await tinyFiles();
+  const tokens = Array.from({ length: 150 }, (_, i) => (i * i * 31 + 7 * i) % 200);
+  const blockTable = Array.from({ length: 10 }, (_, i) => i);
+  const single = await createWasmBackend({ files, kvBlocks: 16, variant: "relaxed" });
+  const shared = await createWasmBackend({ files, kvBlocks: 16, variant: "threads", threads: 3 });
+  /** Reads the prompt in steps of `chunk`. */
+  const fill = async (backend: Backend, chunk: number) => {
+    for (let position = 0; position < tokens.length; position += chunk) {
+      const part = tokens.slice(position, position + chunk);
+      const input = { tokens: part, position, blockTable, attention: DENSE } as const;
+      await backend.forward([{ ...input, output: "none" }]);
+    }
+    return await backend.readBlocks(blockTable);
+  };
+  const expected = await fill(single, 150);
+  // Neighbours in a block are written by different threads, at the same time but rarely.
+  for (let repeat = 0; repeat < 300; repeat++) {
+    const chunk = [64, 17, 33, 150][repeat % 4] as number;
+    const found = await fill(shared, chunk);
+    assert(found.every((byte, i) => byte === expected[i]), `repeat ${repeat}, chunk ${chunk}`);
+  }
+  await Promise.all([single.dispose(), shared.dispose()]);
 });
 
 Deno.test("createWasmBackend takes the threads that it is allowed", { ignore }, async () => {

@@ -164,11 +164,8 @@ impl Cache {
         let (scale, inverse) = scale_for(peak(value));
         for (group, x) in value.chunks_exact(4).enumerate() {
             for (lane, x) in x.iter().enumerate() {
-                unsafe {
-                    let mut bytes = I::load_lane(lane_at(at.values, group), lane);
-                    bytes[slot % 4] = (x * inverse).round_ties_even() as i8 as u8;
-                    I::store_lane(lane_at(at.values, group), lane, bytes);
-                }
+                let byte = (x * inverse).round_ties_even() as i8 as u8;
+                unsafe { I::store_byte(lane_at(at.values, group), lane, slot % 4, byte) };
             }
         }
         set(at.value_scales, scale.to_bits());

@@ -19,6 +19,10 @@ pub trait Isa: Sync {
     /// The four bytes that belong to `lane` of the vector at `at`.
     unsafe fn load_lane(at: *const u8, lane: usize) -> [u8; 4];
 
+    /// Stores one of the four bytes that belong to `lane`, and touches no other: threads may be
+    /// storing those.
+    unsafe fn store_byte(at: *mut u8, lane: usize, index: usize, byte: u8);
+
     /// Stores 16 activations, given as four vectors of 32-bit integers in -127 ..= 127.
     unsafe fn store_pack(at: *mut u8, values: [v128; 4]);
 

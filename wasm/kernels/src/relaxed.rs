@@ -22,6 +22,11 @@ impl Isa for Relaxed {
     }
 
     #[inline(always)]
+    unsafe fn store_byte(at: *mut u8, lane: usize, index: usize, byte: u8) {
+        unsafe { *at.add(4 * lane + index) = byte };
+    }
+
+    #[inline(always)]
     unsafe fn store_pack(at: *mut u8, [a, b, c, d]: [v128; 4]) {
         let bytes = i8x16_narrow_i16x8(i16x8_narrow_i32x4(a, b), i16x8_narrow_i32x4(c, d));
         unsafe { v128_store(at.cast(), bytes) };

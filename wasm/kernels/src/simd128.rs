@@ -28,6 +28,11 @@ impl Isa for Simd128 {
     }
 
     #[inline(always)]
+    unsafe fn store_byte(at: *mut u8, lane: usize, index: usize, byte: u8) {
+        unsafe { *at.add(8 * (index / 2) + 2 * lane + index % 2) = byte };
+    }
+
+    #[inline(always)]
     unsafe fn store_pack(at: *mut u8, [a, b, c, d]: [v128; 4]) {
         unsafe {
             v128_store(at.cast(), i16x8_narrow_i32x4(a, b));
