@@ -33,11 +33,11 @@ export const FULL: Plan = {
 
 export const QUICK: Plan = {
   workloads: {
-    "long-context": { document: 4096, requests: 8, slots: 8, maxTokens: [64], fixedLength: true },
+    "long-context": { document: 6144, requests: 8, slots: 8, maxTokens: [64], fixedLength: true },
   },
   policies: ["baseline", "all"],
   repeats: 3,
-  scored: 128,
+  scored: 512,
 };
 
 /** Most tokens of a question or a short prompt. */
