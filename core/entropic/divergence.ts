@@ -7,11 +7,15 @@ import { uncertainty } from "./entropy.ts";
  *
  * @param reference Logits of p, shape [vocabularySize].
  * @param other Logits of q, of the same shape.
+ * @param logZ Of the reference, and of the other, where they are known; 0 for log-probabilities.
  * @returns NaN where a row is no distribution.
  */
-export function divergence(reference: Float32Array, other: Float32Array): number {
-  const { logZ } = uncertainty(reference);
-  const { logZ: otherLogZ } = uncertainty(other);
+export function divergence(
+  reference: ArrayLike<number>,
+  other: ArrayLike<number>,
+  logZ = uncertainty(reference).logZ,
+  otherLogZ = uncertainty(other).logZ,
+): number {
   if (!Number.isFinite(logZ) || !Number.isFinite(otherLogZ)) return NaN;
   let sum = 0;
   for (let id = 0; id < reference.length; id++) {

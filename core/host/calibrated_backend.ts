@@ -2,7 +2,7 @@
  * The one place where a fresh backend gets its model's calibration, and with it the ability to prune:
  * from beside the model, else, where the engine is to prune, one made in a hurry and kept there.
  */
-import type { Backend, Pruning } from "../engine/backend.ts";
+import type { Backend } from "../engine/backend.ts";
 import type { AttentionPolicy } from "../entropic/pruning.ts";
 import type { OpenedModel } from "../model/gguf/open_model.ts";
 import type { Calibration } from "./calibrate/mod.ts";
@@ -30,7 +30,7 @@ export async function calibrateBackend(
   const { policy, path } = needs;
   const wanted = policy !== "off";
   if (backend.pruning === undefined || (!wanted && path === undefined)) return { backend };
-  const kept = path === undefined ? undefined : await find(path, backend.pruning, model, needs);
+  const kept = path === undefined ? undefined : await find(path, backend, model, needs);
   if (kept !== undefined) return { backend, calibration: kept };
   const made = wanted ? await make(backend, model, needs) : undefined;
   return { backend, ...(made && { calibration: made }) };
@@ -42,15 +42,15 @@ const tools = () => import("./calibrate/mod.ts");
 /** Sets the sketch that is kept. One that the backend cannot use is as good as none. */
 async function find(
   path: string,
-  pruning: Pruning,
+  backend: Backend,
   { files }: OpenedModel,
   { log }: CalibrationNeeds,
 ): Promise<Calibration | undefined> {
-  const { calibrationPath, loadCalibration, modelFingerprint } = await tools();
+  const { applyCalibration, calibrationPath, loadCalibration, modelFingerprint } = await tools();
   const fingerprint = await modelFingerprint(files);
   const kept = await loadCalibration(calibrationPath(path), fingerprint, files.config, log);
   try {
-    if (kept !== undefined) await pruning.useSketch(kept.sketch);
+    if (kept !== undefined) await applyCalibration(backend, kept);
     return kept;
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;

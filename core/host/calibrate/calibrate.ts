@@ -1,6 +1,7 @@
 /** Makes a calibration: reads text, sketches the keys, and measures what share of attention to keep. */
 import type { Backend, KeyMoments, Pruning } from "../../engine/backend.ts";
 import { LENGTHS, MIN_BLOCKS } from "../../entropic/pruning.ts";
+import { DIVERGENCE_BOUND } from "../../entropic/safeguards.ts";
 import type { Tokenizer } from "../../model/tokenizer.ts";
 import type { Calibration } from "./calibration.ts";
 import { chooseMass } from "./choose_mass.ts";
@@ -8,8 +9,6 @@ import { prefill } from "./compare.ts";
 import { keySketch } from "./key_sketch.ts";
 import { CALIBRATION_TEXT } from "./text.ts";
 
-/** Nats of divergence from dense attention that pruning may cost, in the mean. */
-export const DEFAULT_BOUND = 0.02;
 /** Tokens that are read at once, and all that a quick calibration reads. */
 const SECTION = 1024;
 /** Longest context that a sketch is made for: longer ones would blur it for those that are usual. */
@@ -20,7 +19,7 @@ export interface CalibrateOptions {
   readonly model: string;
   /** Only a sketch, from little text: seconds, instead of minutes. */
   readonly quick?: boolean;
-  /** Most nats of divergence; `DEFAULT_BOUND` where left out. */
+  /** Most nats of divergence; `DIVERGENCE_BOUND` where left out. */
   readonly bound?: number;
   /** Context lengths to choose a share for, ascending; `LENGTHS` where left out. */
   readonly lengths?: readonly number[];
@@ -46,7 +45,7 @@ export async function calibrate(
   texts: readonly string[] = [CALIBRATION_TEXT],
   options: CalibrateOptions,
 ): Promise<Calibration> {
-  const { bound = DEFAULT_BOUND, lengths = LENGTHS, minBlocks = MIN_BLOCKS, log } = options;
+  const { bound = DIVERGENCE_BOUND, lengths = LENGTHS, minBlocks = MIN_BLOCKS, log } = options;
   const { pruning } = backend;
   if (pruning === undefined) {
     throw new TypeError(`Cannot calibrate: backend ${backend.describe().kind} attends densely`);

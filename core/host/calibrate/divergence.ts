@@ -1,5 +1,8 @@
 /** How far rows of logits lie from the dense ones: divergence, loss and agreement, and what they cost. */
-import { type AttentionStats, NO_ATTENTION } from "../../engine/backend.ts";
+import { addAttention, NO_TOTALS } from "../../engine/attention/attention_totals.ts";
+import type { AttentionStats } from "../../engine/backend.ts";
+import type { AttentionTotals } from "../../engine/engine.ts";
+import { divergence } from "../../entropic/divergence.ts";
 
 /** One contender over the positions of one text; entry i of each list is that of position i. */
 export interface Comparison {
@@ -31,7 +34,7 @@ export class Tally implements Comparison {
   readonly loss: number[] = [];
   readonly denseLoss: number[] = [];
   readonly agrees: boolean[] = [];
-  attention: AttentionStats = NO_ATTENTION;
+  attention: AttentionTotals = NO_TOTALS;
 
   /**
    * @param dense Log-probabilities of the next token, shape [vocabulary].
@@ -39,25 +42,12 @@ export class Tally implements Comparison {
    * @param next The token that the text goes on with.
    */
   add(dense: Float64Array, own: Float64Array, next: number, stats: AttentionStats): void {
-    this.kl.push(divergence(dense, own));
+    this.kl.push(divergence(dense, own, 0, 0));
     this.loss.push(-(own[next] ?? NaN));
     this.denseLoss.push(-(dense[next] ?? NaN));
     this.agrees.push(likeliest(dense) === likeliest(own));
-    this.attention = sumStats(this.attention, stats, this.kl.length);
+    this.attention = addAttention(this.attention, stats, 1, true);
   }
-}
-
-/** Adds the `count`th step's figures. */
-function sumStats(sum: AttentionStats, one: AttentionStats, count: number): AttentionStats {
-  return {
-    blocksRead: sum.blocksRead + one.blocksRead,
-    blocksTotal: sum.blocksTotal + one.blocksTotal,
-    bytesRead: sum.bytesRead + one.bytesRead,
-    bytesTotal: sum.bytesTotal + one.bytesTotal,
-    macs: sum.macs + one.macs,
-    macsTotal: sum.macsTotal + one.macsTotal,
-    massDropped: sum.massDropped + (one.massDropped - sum.massDropped) / count,
-  };
 }
 
 /** Of several comparisons, as if they were one. */
@@ -80,17 +70,6 @@ export function divergenceOf(comparisons: readonly Comparison[]): Divergence {
 
 export function logProbabilities(logits: Float32Array, logZ: number): Float64Array {
   return Float64Array.from(logits, (logit) => logit - logZ);
-}
-
-/** KL(p || q) in nats, of log-probabilities; never below 0 by rounding. */
-function divergence(p: Float64Array, q: Float64Array): number {
-  let sum = 0;
-  for (let i = 0; i < p.length; i++) {
-    const logP = p[i] as number;
-    // Below this a token cannot matter, and exp takes its time.
-    if (logP > -60) sum += Math.exp(logP) * (logP - (q[i] as number));
-  }
-  return Math.max(0, sum);
 }
 
 function likeliest(row: Float64Array): number {

@@ -1,5 +1,5 @@
 /** Calibration of pruned attention: made once for a model, kept beside it. */
-export { applyCalibration, calibrate, type CalibrateOptions, DEFAULT_BOUND } from "./calibrate.ts";
+export { applyCalibration, calibrate, type CalibrateOptions } from "./calibrate.ts";
 export { type Calibration, decodeCalibration, encodeCalibration } from "./calibration.ts";
 export { calibrationPath, loadCalibration, saveCalibration } from "./calibration_file.ts";
 export { modelFingerprint } from "./fingerprint.ts";

@@ -1,17 +1,12 @@
 /** `deno task calibrate`: measures what pruned attention may leave out, and keeps it beside the model. */
 import { readFile } from "node:fs/promises";
 import process from "node:process";
-import { LEAST_BOUND } from "../../entropic/safeguards.ts";
+import { BLOCK_SIZE } from "../../engine/backend.ts";
+import { DIVERGENCE_BOUND, LEAST_BOUND } from "../../entropic/safeguards.ts";
 import { openModel } from "../../model/gguf/open_model.ts";
 import { tokenizerFromGguf } from "../../model/tokenizer_gguf.ts";
 import { createTokenizer } from "../../../wasm/tokenizer.ts";
-import {
-  calibrate,
-  calibrationPath,
-  DEFAULT_BOUND,
-  modelFingerprint,
-  saveCalibration,
-} from "../calibrate/mod.ts";
+import { calibrate, calibrationPath, modelFingerprint, saveCalibration } from "../calibrate/mod.ts";
 import { createBackend, withSources } from "../open_engine.ts";
 import { DEFAULT_MODEL } from "../store/known_models.ts";
 import { progressBar, resolveModel } from "../store/mod.ts";
@@ -29,7 +24,7 @@ left to the engine's defaults.`,
       value: "FILES",
       help: "text to calibrate on, files apart by commas (default: own text)",
     },
-    bound: { value: "B", help: `most nats of divergence from dense (default ${DEFAULT_BOUND})` },
+    bound: { value: "B", help: `most nats of divergence from dense (default ${DIVERGENCE_BOUND})` },
     lengths: { value: "LIST", help: "context lengths to measure at (default 1024,2048,4096,8192)" },
     threads: { value: "N", help: "compute threads (default 1)" },
     quick: { help: "sketch the keys only" },
@@ -56,7 +51,7 @@ async function main(given: Given): Promise<void> {
   const texts = await Promise.all(names.map((name) => readFile(name, "utf8")));
   const calibration = await withSources({ paths }, async (sources) => {
     const { files, metadata } = await openModel(sources);
-    const kvBlocks = Math.ceil(files.config.contextLength / 16) + SPARE_BLOCKS;
+    const kvBlocks = Math.ceil(files.config.contextLength / BLOCK_SIZE) + SPARE_BLOCKS;
     const [backend, tokenizer, model] = await Promise.all([
       createBackend(files, { kvBlocks, ...(threads !== undefined && { threads }) }),
       createTokenizer(tokenizerFromGguf(metadata)),
@@ -86,9 +81,9 @@ function lengthsOf(given: string | undefined): number[] | undefined {
   if (given === undefined) return undefined;
   const lengths = given.split(",").map(Number);
   const ascending = lengths.every((length, i) => i === 0 || length > (lengths[i - 1] ?? 0));
-  if (!lengths.every((length) => length >= 256 && length % 16 === 0) || !ascending) {
+  if (!lengths.every((length) => length >= 256 && length % BLOCK_SIZE === 0) || !ascending) {
     throw new RangeError(
-      `Cannot use --lengths "${given}": it takes multiples of 16 from 256 on, ascending`,
+      `Cannot use --lengths "${given}": it takes multiples of ${BLOCK_SIZE} from 256 on, ascending`,
     );
   }
   return lengths;
