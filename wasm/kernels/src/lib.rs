@@ -5,6 +5,7 @@
 #![cfg_attr(target_feature = "atomics", feature(stdarch_wasm_atomic_wait))]
 
 mod activations;
+mod attend;
 mod attention_f32;
 mod attention_q8;
 mod batch;
