@@ -5,20 +5,31 @@ import {
   type ClientMessage,
   type HostMessage,
 } from "../engine/remote/engine_protocol.ts";
-import { type EngineSettings, openEngine } from "./open_engine.ts";
+import { BlobSource } from "../model/memory_source.ts";
+import { type EngineSettings, type ModelLocation, openEngine } from "./open_engine.ts";
 
 /** The first message to the Worker. */
 export interface WorkerStart {
-  readonly paths: readonly string[];
+  readonly model: PortableModel;
   readonly settings: EngineSettings;
 }
+
+/** Where a model lies, as structured clone can say it. */
+export type PortableModel =
+  | { readonly paths: readonly string[] }
+  | { readonly blobs: readonly { readonly name: string; readonly blob: Blob }[] };
+
+const locate = (model: PortableModel): ModelLocation =>
+  "paths" in model
+    ? model
+    : { sources: model.blobs.map(({ name, blob }) => new BlobSource(name, blob)) };
 
 const scope = globalThis as unknown as Parameters<typeof channelOf>[0];
 
 globalThis.addEventListener("message", (event) => {
-  const { paths, settings } = (event as MessageEvent<WorkerStart>).data;
+  const { model, settings } = (event as MessageEvent<WorkerStart>).data;
   void hostEngine(
     channelOf<HostMessage, ClientMessage>(scope),
-    (log) => openEngine({ paths }, settings, { log }),
+    (log) => openEngine(locate(model), settings, { log }),
   );
 }, { once: true });

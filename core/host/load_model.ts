@@ -8,7 +8,7 @@ import { createTokenizer } from "../../wasm/tokenizer.ts";
 import { type EngineSettings, type ModelLocation, openEngine, withSources } from "./open_engine.ts";
 import { DEFAULT_MODEL } from "./store/known_models.ts";
 import type { ReportProgress } from "./store/transfer_meter.ts";
-import { hasWorkers, startWorkerEngine } from "./worker_engine.ts";
+import { hasWorkers, portableModel, startWorkerEngine } from "./worker_engine.ts";
 
 export interface LoadOptions extends EngineSettings {
   /**
@@ -22,7 +22,8 @@ export interface LoadOptions extends EngineSettings {
   readonly id?: string;
   /**
    * Run the engine in a Worker, so that this thread stays responsive. Default false. Needs a model
-   * in files, and a runtime with Web Workers; elsewhere the engine runs in this thread.
+   * in files or in blobs (`BlobSource`), and a runtime with Web Workers; elsewhere the engine runs
+   * in this thread.
    */
   readonly worker?: boolean;
   /** Told how far fetching is. */
@@ -55,10 +56,10 @@ export async function loadModel(options: LoadOptions = {}): Promise<LanguageMode
     const spec = tokenizerFromGguf(metadata);
     const template = chatTemplateFromGguf(metadata, spec);
     const { log } = options;
-    const inWorker = options.worker && hasWorkers() && "paths" in location;
+    const portable = options.worker && hasWorkers() ? portableModel(location) : undefined;
     const [engine, tokenizer] = await Promise.all([
-      inWorker
-        ? startWorkerEngine({ paths: location.paths, settings }, log)
+      portable
+        ? startWorkerEngine({ model: portable, settings }, log)
         : openEngine(location, settings, { opened, ...log && { log } }),
       createTokenizer(spec),
     ]);

@@ -29,17 +29,18 @@ export class MemorySource implements ByteSource {
 export class BlobSource implements ByteSource {
   readonly name: string;
   readonly size: number;
-  readonly #blob: Blob;
+  /** Its bytes; structured clone hands a blob to a Worker without copying them. */
+  readonly blob: Blob;
 
   constructor(name: string, blob: Blob) {
     this.name = name;
     this.size = blob.size;
-    this.#blob = blob;
+    this.blob = blob;
   }
 
   async read(offset: number, target: Uint8Array): Promise<void> {
     checkRange(this, offset, target.length);
-    const slice = this.#blob.slice(offset, offset + target.length);
+    const slice = this.blob.slice(offset, offset + target.length);
     try {
       target.set(new Uint8Array(await slice.arrayBuffer()));
     } catch (cause) {

@@ -5,6 +5,7 @@
  */
 import assert from "node:assert/strict";
 import { openAsBlob } from "node:fs";
+import { readFile } from "node:fs/promises";
 import process from "node:process";
 import test from "node:test";
 
@@ -53,6 +54,13 @@ export function runtimeCases({ entropic, generate, loadModel, BlobSource }, expe
   if (expected.worker) {
     test("an engine in a Worker gives the same tokens", () =>
       withModel({ worker: true }, async (model) => assert.deepEqual(await draw(model), DRAWN)));
+
+    test("an engine in a Worker takes the bytes of a model", async () => {
+      const bytes = new BlobSource("tiny.gguf", new Blob([await readFile(TINY)]));
+      await withModel({ model: [bytes], worker: true }, async (model) => {
+        assert.deepEqual(await draw(model), DRAWN);
+      });
+    });
   }
 
   test("entropic answers a chat request, whole and streamed", () =>
