@@ -9,7 +9,7 @@ import type {
   SequenceInput,
   Uncertainty,
 } from "../core/engine/backend.ts";
-import type { AttentionCount } from "./attention.ts";
+import type { AttentionCount } from "../core/engine/attention_cost.ts";
 import type { KernelExports, ThreadExports } from "./loader.ts";
 
 /** How keys and values are stored: integers with scales, or exact floats for reference. */

@@ -12,12 +12,12 @@ import type {
 } from "../core/engine/backend.ts";
 import { BackendError } from "../core/errors.ts";
 import type { ModelConfig } from "../core/model/config.ts";
-import { attentionStats, type BlockCost } from "./attention.ts";
+import { attentionStats, type BlockCost } from "../core/engine/attention_cost.ts";
 import type { Kernel } from "./kernel.ts";
 import type { Variant } from "./loader.ts";
 import { checkSketch, momentsOf, packSketch } from "./pruning.ts";
 import { startThreads, type Threads } from "./threads.ts";
-import { outputRows, validateBatch, validateBlock } from "./validate.ts";
+import { outputRows, validateBatch, validateBlock } from "../core/engine/backend_checks.ts";
 
 export class WasmBackend implements Backend {
   readonly config: ModelConfig;

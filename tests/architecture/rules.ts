@@ -12,6 +12,12 @@ export interface Area {
 }
 
 const CONTRACTS = ["core/engine/backend.ts", "core/errors.ts"];
+/** The contract, and what every backend that implements it has to check and to count. */
+const BACKEND_KIT = [
+  ...CONTRACTS,
+  "core/engine/attention_cost.ts",
+  "core/engine/backend_checks.ts",
+];
 
 export const AREAS: readonly Area[] = [
   { path: "core/errors.ts", may: [], packages: [] },
@@ -49,10 +55,10 @@ export const AREAS: readonly Area[] = [
     packages: ["node:", "@hono/node-server", "@zip.js/zip.js", "hono", "ml-matrix"],
   },
   { path: "core/host/build.ts", may: [], packages: ["node:", "esbuild"] },
-  { path: "wasm/", may: ["core/model/", ...CONTRACTS], packages: ["node:"] },
+  { path: "wasm/", may: ["core/model/", ...BACKEND_KIT], packages: ["node:"] },
   { path: "wasm/build/", may: [], packages: ["node:", "npm:"] },
   { path: "wasm/build.ts", may: ["wasm/build/"], packages: ["node:"] },
-  { path: "gpu/", may: ["core/model/", ...CONTRACTS], packages: [] },
+  { path: "gpu/", may: ["core/model/", ...BACKEND_KIT], packages: [] },
   { path: "mod.ts", may: ["core/", "wasm/", "gpu/"], packages: [] },
   { path: "examples/", may: ["mod.ts"], packages: ["*"] },
   { path: "tests/", may: [""], packages: ["*"] },

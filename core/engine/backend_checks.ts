@@ -1,6 +1,6 @@
-/** Checks of what a caller hands to the backend, before anything is computed. */
-import { BLOCK_SIZE } from "../core/engine/backend.ts";
-import type { AttentionPlan, BackendLimits, SequenceInput } from "../core/engine/backend.ts";
+/** Checks of what a caller hands to a backend, before anything is computed: one for all backends. */
+import { BLOCK_SIZE } from "./backend.ts";
+import type { AttentionPlan, BackendLimits, SequenceInput } from "./backend.ts";
 
 function check(ok: boolean, message: () => string): void {
   if (!ok) throw new RangeError(message());
@@ -60,15 +60,24 @@ function validateSequence(
     blockTable.length >= blocks,
     () => `Cannot run ${name}: its block table has ${blockTable.length} of ${blocks} blocks`,
   );
+  validateTokens(tokens, vocabulary, name);
+  for (let i = 0; i < blocks; i++) {
+    validateBlock(blockTable[i], kvBlocks, name);
+  }
+}
+
+/** @throws {RangeError} A token id is outside the vocabulary. */
+export function validateTokens(
+  tokens: ArrayLike<number>,
+  vocabulary: number,
+  name = "tokens",
+): void {
   for (let i = 0; i < tokens.length; i++) {
     const id = tokens[i];
     check(
       isIndex(id, vocabulary),
       () => `Cannot run ${name}: token id is ${id}, the vocabulary has ${vocabulary}`,
     );
-  }
-  for (let i = 0; i < blocks; i++) {
-    validateBlock(blockTable[i], kvBlocks, name);
   }
 }
 

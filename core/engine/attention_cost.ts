@@ -1,7 +1,7 @@
-/** What the attention of a step read and multiplied, from the core's counters. */
-import { type AttentionStats, BLOCK_SIZE, type SequenceInput } from "../core/engine/backend.ts";
-import type { ModelConfig } from "../core/model/config.ts";
-import { outputRows } from "./validate.ts";
+/** What the attention of a step read and multiplied, from the counters of a backend. */
+import { type AttentionStats, BLOCK_SIZE, type SequenceInput } from "./backend.ts";
+import type { ModelConfig } from "../model/config.ts";
+import { outputRows } from "./backend_checks.ts";
 
 /** Bytes of a KV block in one layer and KV head, and what a scan of it reads and takes. */
 export interface BlockCost {
@@ -12,7 +12,7 @@ export interface BlockCost {
   readonly dimensions: number;
 }
 
-/** What the core counted for a sequence: blocks, and the share left out, over layers and KV heads. */
+/** What a backend counted for a sequence: blocks, and the share left out, over layers and KV heads. */
 export interface AttentionCount {
   readonly blocks: number;
   readonly dropped: number;
