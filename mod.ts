@@ -19,6 +19,13 @@ export type { GeneratedToken, GenerateOptions, GenerationSummary } from "./core/
 export { entropic } from "./core/server/app.ts";
 export type { EntropicOptions } from "./core/server/options.ts";
 export { loadModel, type LoadOptions } from "./core/host/load_model.ts";
+export {
+  type KeepOptions,
+  type OpfsOptions,
+  OpfsStore,
+  type StoredModel,
+} from "./core/host/store/opfs_store.ts";
+export type { ReportProgress, TransferProgress } from "./core/host/store/transfer_meter.ts";
 export { type BackendName, BACKENDS, type EngineSettings } from "./core/host/open_engine.ts";
 export { POLICIES, type PolicyName } from "./core/engine/scheduling/policies/mod.ts";
 export type { AttentionSettings } from "./core/engine/attention/attention_settings.ts";
