@@ -227,6 +227,26 @@ Deno.test("WasmBackend tells a row's uncertainty at any temperature", async () =
   await backend.dispose();
 });
 
+Deno.test("WasmBackend draws from a row with overrides, and leaves the row as it is", async () => {
+  const backend = await tinyBackend();
+  await backend.forward([part(text(9), 0, blocks(1))]);
+  const logits = await backend.logits(0);
+  assertEquals(await backend.logitsOf(0, [5, 2]), Float32Array.of(logits[5]!, logits[2]!));
+  const ids = Uint32Array.of(7, 3), raised = Float32Array.of(98, 99);
+  const greedy = { topK: 0, topP: 1, minP: 0, temperature: 0, u: 0 };
+  assertEquals(await backend.draw(0, { ...greedy, overrides: { ids, logits: raised } }), 3);
+  const all = Uint32Array.from(logits.keys());
+  const none = { ids: all, logits: new Float32Array(all.length).fill(-Infinity) };
+  assertEquals(await backend.draw(0, { ...greedy, overrides: none }), undefined);
+  assertEquals(await backend.logits(0), logits);
+  const outside = { ids: Uint32Array.of(1e6), logits: Float32Array.of(0) };
+  const draw = { ...greedy, overrides: outside };
+  await assertRejects(() => backend.draw(0, draw), RangeError, "token id is 1000000");
+  await assertRejects(() => backend.logitsOf(0, [-1]), RangeError, "token id is -1");
+  await assertRejects(() => backend.draw(1, { ...draw }), RangeError, "row is 1");
+  await backend.dispose();
+});
+
 Deno.test("createWasmBackend refuses options that are out of range", async () => {
   for (const options of [{ kvBlocks: 0 }, { contextLength: 1.5 }, { threads: -1 }]) {
     const [name, value] = Object.entries(options)[0]!;

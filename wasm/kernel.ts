@@ -5,6 +5,7 @@
 import type { ModelConfig } from "../core/model/config.ts";
 import type {
   AttentionPlan,
+  Draw,
   LogitStats,
   SequenceInput,
   Uncertainty,
@@ -29,6 +30,8 @@ const OUTPUT_MODES = { none: 0, last: 1, all: 2 } as const;
 const PLAN_KINDS = { dense: 0, mass: 1, threshold: 2 } as const;
 /** Words before the tokens of a sequence in the core's input. */
 const HEADER = 7;
+/** What the core gives where there is no token. */
+const NO_TOKEN = 0xffffffff;
 /** Numbers of `Stats` in the core. */
 const STATS = 5;
 
@@ -178,10 +181,22 @@ export class Kernel {
     return { entropy: this.#doubles[at] ?? NaN, varentropy: this.#doubles[at + 1] ?? NaN };
   }
 
-  /** A copy of an output row's logits. */
-  logits(row: number): Float32Array {
+  /** A view of an output row's logits, until the next call. */
+  logits(row: number): Float32Array<ArrayBufferLike> {
     const at = (this.#exports.core_logits_pointer(this.#core, row) >>> 0) / 4;
-    return new Float32Array(this.#floats.subarray(at, at + this.#vocabulary));
+    return this.#floats.subarray(at, at + this.#vocabulary);
+  }
+
+  /** A token drawn from an output row; undefined where none is possible. */
+  draw(row: number, { overrides, topK, topP, minP, temperature, u }: Draw): number | undefined {
+    const { ids, logits } = overrides, count = ids.length;
+    const at = (this.#exports.core_staging(this.#core, 8 * count) >>> 0) / 4;
+    this.#refresh();
+    this.#words.set(ids, at);
+    this.#floats.set(logits, at + count);
+    const args = [topK, topP, minP, temperature, u] as const;
+    const token = this.#exports.core_draw(this.#core, row, count, ...args) >>> 0;
+    return token === NO_TOKEN ? undefined : token;
   }
 
   /** What the attention of tokens `first` to `end` of the latest `forward` read. */

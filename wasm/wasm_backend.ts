@@ -3,6 +3,7 @@ import type {
   Backend,
   BackendInfo,
   BackendLimits,
+  Draw,
   ForwardResult,
   KeyMoments,
   KeySketch,
@@ -17,7 +18,12 @@ import type { Kernel } from "./kernel.ts";
 import type { Variant } from "./loader.ts";
 import { checkSketch, momentsOf, packSketch } from "./pruning.ts";
 import { startThreads, type Threads } from "./threads.ts";
-import { outputRows, validateBatch, validateBlock } from "../core/engine/backend_checks.ts";
+import {
+  outputRows,
+  validateBatch,
+  validateBlock,
+  validateTokens,
+} from "../core/engine/backend_checks.ts";
 
 export class WasmBackend implements Backend {
   readonly config: ModelConfig;
@@ -136,7 +142,24 @@ export class WasmBackend implements Backend {
   // deno-lint-ignore require-await -- as above
   async logits(row: number): Promise<Float32Array> {
     this.#checkRow(row);
-    return this.#run((kernel) => kernel.logits(row));
+    return this.#run((kernel) => new Float32Array(kernel.logits(row)));
+  }
+
+  // deno-lint-ignore require-await -- as above
+  async logitsOf(row: number, ids: ArrayLike<number>): Promise<Float32Array> {
+    this.#checkRow(row);
+    validateTokens(ids, this.config.vocabularySize, "logitsOf");
+    return this.#run((kernel) => {
+      const logits = kernel.logits(row);
+      return Float32Array.from(ids, (id) => logits[id] as number);
+    });
+  }
+
+  // deno-lint-ignore require-await -- as above
+  async draw(row: number, draw: Draw): Promise<number | undefined> {
+    this.#checkRow(row);
+    validateTokens(draw.overrides.ids, this.config.vocabularySize, "draw");
+    return this.#run((kernel) => kernel.draw(row, draw));
   }
 
   // deno-lint-ignore require-await -- as above

@@ -53,6 +53,22 @@ export interface Uncertainty {
   readonly varentropy: number;
 }
 
+/** How a token is drawn from a row. The stages, in this order; each keeps the first ranks. */
+export interface Draw {
+  /** Logits that stand in for the model's own, each id once. */
+  readonly overrides: { readonly ids: Uint32Array; readonly logits: Float32Array };
+  /** The k most likely, ties by id; 0 keeps all. */
+  readonly topK: number;
+  /** The fewest whose mass at temperature 1 reaches this share of all that are left; 1 keeps all. */
+  readonly topP: number;
+  /** Those at least this much as likely as the best, at temperature 1; 0 keeps all. */
+  readonly minP: number;
+  /** 0 takes the best. */
+  readonly temperature: number;
+  /** Random, in [0, 1): the share of the mass that, in rank order, lies before the token. */
+  readonly u: number;
+}
+
 /** Exact statistics of one row of logits, over the whole vocabulary, at temperature 1. */
 export interface LogitStats extends Uncertainty {
   readonly max: number;
@@ -204,6 +220,17 @@ export interface Backend {
    * The array is the caller's to keep and to change.
    */
   logits(row: number): Promise<Float32Array>;
+
+  /** The logits of some tokens in an output row of the latest `forward`, shape of `ids`. */
+  logitsOf(row: number, ids: ArrayLike<number>): Promise<Float32Array>;
+
+  /**
+   * Draws a token from an output row of the latest `forward`, so that nobody copies a vocabulary to
+   * choose from it.
+   *
+   * @returns `undefined` where every token is at -Infinity.
+   */
+  draw(row: number, draw: Draw): Promise<number | undefined>;
 
   /**
    * The uncertainty of an output row of the latest `forward` at another temperature, so that nobody

@@ -4,6 +4,7 @@
  */
 import type { Variant } from "../../wasm/loader.ts";
 import { compile, instantiate, type KernelExports } from "../../wasm/loader.ts";
+import type { Draw } from "../../core/engine/backend.ts";
 import { TENSOR_TYPES, type TensorType } from "../../core/model/tensors.ts";
 
 export interface MatrixProduct {
@@ -170,6 +171,14 @@ export class Probe {
       topIds: [...new Uint32Array(buffer, ids!, topK)],
       topLogits: [...new Float32Array(buffer, best!, topK)],
     };
+  }
+
+  /** The token drawn from a row; undefined where none is possible. */
+  draw(logits: Float32Array, params: Omit<Draw, "overrides">): number | undefined {
+    const { topK, topP, minP, temperature, u } = params;
+    const pointer = this.#put(logits), args = [topK, topP, minP, temperature, u] as const;
+    const token = this.#exports.probe_draw(pointer, logits.length, ...args) >>> 0;
+    return token === 0xffffffff ? undefined : token;
   }
 
   /** exp of each number, by the kernels' polynomial. */

@@ -11,6 +11,7 @@ import {
   type BackendInfo,
   type BackendLimits,
   BLOCK_SIZE,
+  type Draw,
   type ForwardResult,
   type KeyMoments,
   type KeySketch,
@@ -22,6 +23,7 @@ import {
 import { sumsOf, uncertainty, uncertaintyOf } from "../../core/entropic/entropy.ts";
 import { BackendError } from "../../core/errors.ts";
 import type { ModelConfig } from "../../core/model/config.ts";
+import { drawByDefinition } from "./draw_by_definition.ts";
 
 export interface ScriptedOptions {
   readonly limits?: Partial<BackendLimits>;
@@ -138,6 +140,20 @@ export class ScriptedBackend implements Backend {
     const logits = this.#rows[row];
     if (logits === undefined) throw new RangeError(`Cannot give logits: there is no row ${row}`);
     return logits.slice();
+  }
+
+  async logitsOf(row: number, ids: ArrayLike<number>): Promise<Float32Array> {
+    const logits = await this.logits(row);
+    this.calls.logits--; // a few of them only
+    return Float32Array.from(ids, (id) => logits[id] as number);
+  }
+
+  async draw(row: number, { overrides, u, ...stages }: Draw): Promise<number | undefined> {
+    const logits = await this.logits(row);
+    this.calls.logits--; // they stay here
+    overrides.ids.forEach((id, i) => logits[id] = overrides.logits[i] as number);
+    if (logits.every((logit) => logit === -Infinity)) return undefined;
+    return drawByDefinition(logits, stages, u);
   }
 
   async tempered(row: number, temperature: number): Promise<Uncertainty> {

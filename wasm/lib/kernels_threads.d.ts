@@ -16,6 +16,11 @@ export class Core {
     begin_tensor(slot: number, layer: number, format: number, rows: number, columns: number): boolean;
     copy_block(from: number, to: number): void;
     /**
+     * Draws a token from an output row in which the staging area's `overrides` replace logits: so many
+     * ids, then as many logits. `u32::MAX` where no token is possible.
+     */
+    draw(row: number, overrides: number, top_k: number, top_p: number, min_p: number, temperature: number, u: number): number;
+    /**
      * Reserves cache and scratch; false when memory is exhausted. `kv_type`: 0 q8, 1 f32.
      */
     finish(kv_type: number, kv_blocks: number, tokens: number, output_rows: number, top_k: number, threads: number): boolean;
@@ -132,6 +137,14 @@ export function probe_choose(kind: number, share: number, least: number, count: 
 export function probe_dequantize(format: number, rows: number, columns: number, weights: number, out: number): void;
 
 /**
+ * The token drawn from a row; `u32::MAX` where none is possible.
+ *
+ * # Safety
+ * The pointer is of `probe_reserve` and large enough.
+ */
+export function probe_draw(logits: number, count: number, top_k: number, top_p: number, min_p: number, temperature: number, u: number): number;
+
+/**
  * exp of `count` numbers in place; a multiple of 4.
  *
  * # Safety
@@ -191,6 +204,7 @@ export interface InitOutput {
     readonly core_attention_pointer: (a: number) => number;
     readonly core_begin_tensor: (a: number, b: number, c: number, d: number, e: number, f: number) => number;
     readonly core_copy_block: (a: number, b: number, c: number) => void;
+    readonly core_draw: (a: number, b: number, c: number, d: number, e: number, f: number, g: number, h: number) => number;
     readonly core_finish: (a: number, b: number, c: number, d: number, e: number, f: number, g: number) => number;
     readonly core_forward: (a: number, b: number) => void;
     readonly core_gather: (a: number, b: number) => void;
@@ -217,6 +231,7 @@ export interface InitOutput {
     readonly probe_attention: (a: number, b: number, c: number, d: number, e: number, f: number, g: number) => void;
     readonly probe_choose: (a: number, b: number, c: number, d: number, e: number, f: number) => number;
     readonly probe_dequantize: (a: number, b: number, c: number, d: number, e: number) => void;
+    readonly probe_draw: (a: number, b: number, c: number, d: number, e: number, f: number, g: number) => number;
     readonly probe_exp: (a: number, b: number) => void;
     readonly probe_matmul: (a: number, b: number, c: number, d: number, e: number, f: number, g: number, h: number) => void;
     readonly probe_reserve: (a: number) => number;

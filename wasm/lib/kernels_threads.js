@@ -47,6 +47,22 @@ export class Core {
         wasm.core_copy_block(this.__wbg_ptr, from, to);
     }
     /**
+     * Draws a token from an output row in which the staging area's `overrides` replace logits: so many
+     * ids, then as many logits. `u32::MAX` where no token is possible.
+     * @param {number} row
+     * @param {number} overrides
+     * @param {number} top_k
+     * @param {number} top_p
+     * @param {number} min_p
+     * @param {number} temperature
+     * @param {number} u
+     * @returns {number}
+     */
+    draw(row, overrides, top_k, top_p, min_p, temperature, u) {
+        const ret = wasm.core_draw(this.__wbg_ptr, row, overrides, top_k, top_p, min_p, temperature, u);
+        return ret >>> 0;
+    }
+    /**
      * Reserves cache and scratch; false when memory is exhausted. `kv_type`: 0 q8, 1 f32.
      * @param {number} kv_type
      * @param {number} kv_blocks
@@ -310,6 +326,25 @@ export function probe_choose(kind, share, least, count, shares, chosen) {
  */
 export function probe_dequantize(format, rows, columns, weights, out) {
     wasm.probe_dequantize(format, rows, columns, weights, out);
+}
+
+/**
+ * The token drawn from a row; `u32::MAX` where none is possible.
+ *
+ * # Safety
+ * The pointer is of `probe_reserve` and large enough.
+ * @param {number} logits
+ * @param {number} count
+ * @param {number} top_k
+ * @param {number} top_p
+ * @param {number} min_p
+ * @param {number} temperature
+ * @param {number} u
+ * @returns {number}
+ */
+export function probe_draw(logits, count, top_k, top_p, min_p, temperature, u) {
+    const ret = wasm.probe_draw(logits, count, top_k, top_p, min_p, temperature, u);
+    return ret >>> 0;
 }
 
 /**

@@ -64,14 +64,19 @@ export class LogitAdjuster {
     return count === 0 ? scaled : scaled - this.#presence - count * this.#frequency;
   }
 
+  /** The tokens whose logits it may change; shape [n], each once. */
+  touched(): Uint32Array {
+    const tokens = new Set(this.#bias.keys());
+    if (this.#bans) { for (const token of this.#banned) tokens.add(token); }
+    if (this.#penalizes) { for (const token of this.#seen.keys()) tokens.add(token); }
+    return Uint32Array.from(tokens);
+  }
+
   /** A row of logits as the sampler is to see it; shape [vocabularySize], a new array. */
   adjustAll(logits: Float32Array): Float32Array {
     const adjusted = logits.slice();
-    const touched = [this.#bias.keys(), this.#banned.keys(), this.#seen.keys()];
-    for (const tokens of touched) {
-      for (const token of tokens) {
-        adjusted[token] = this.adjust(token, logits[token] as number);
-      }
+    for (const token of this.touched()) {
+      adjusted[token] = this.adjust(token, logits[token] as number);
     }
     return adjusted;
   }

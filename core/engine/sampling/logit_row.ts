@@ -1,7 +1,8 @@
 /** A row of the latest `forward`: its statistics at once, the whole row when something needs it. */
-import { BackendError } from "../../errors.ts";
-import type { Backend, LogitStats, Uncertainty } from "../backend.ts";
-import type { TokenLogprob } from "../engine.ts";
+import { BackendError, RequestError } from "../../errors.ts";
+import type { Backend, Draw, LogitStats, Uncertainty } from "../backend.ts";
+import type { SamplingParams, TokenLogprob } from "../engine.ts";
+import type { LogitAdjuster } from "./logit_adjuster.ts";
 
 export class LogitRow {
   readonly stats: LogitStats;
@@ -29,6 +30,30 @@ export class LogitRow {
     return this.#logits ??= await this.#backend.logits(this.#index);
   }
 
+  /**
+   * A token out of all of them, where the statistics do not settle it.
+   *
+   * @param u Random number in [0, 1).
+   * @throws {RequestError} No token is left to choose from.
+   */
+  async draw(sampling: SamplingParams, adjuster: LogitAdjuster, u: number): Promise<number> {
+    const overrides = await this.#overrides(adjuster);
+    const { topK = 0, topP = 1, minP = 0, temperature = 1 } = sampling;
+    const draw = { overrides, topK, topP, minP, temperature, u };
+    const token = await this.#backend.draw(this.#index, draw);
+    if (token !== undefined) return token;
+    throw new RequestError("Cannot sample a token: logit_bias and min_tokens ban all of them", {
+      param: "logit_bias",
+    });
+  }
+
+  async #overrides(adjuster: LogitAdjuster): Promise<Draw["overrides"]> {
+    const ids = adjuster.touched();
+    if (ids.length === 0) return { ids, logits: new Float32Array() };
+    const raw = await this.#backend.logitsOf(this.#index, ids);
+    return { ids, logits: raw.map((logit, i) => adjuster.adjust(ids[i] as number, logit)) };
+  }
+
   /** How uncertain the row is at a temperature above 0. */
   tempered(temperature: number): Promise<Uncertainty> {
     return this.#backend.tempered(this.#index, temperature);
@@ -38,7 +63,8 @@ export class LogitRow {
   async logprob(token: number): Promise<number> {
     const { topIds, topLogits, logZ } = this.stats;
     const rank = topIds.indexOf(token);
-    const logit = rank < 0 ? (await this.logits())[token] : topLogits[rank];
+    if (rank >= 0) return (topLogits[rank] as number) - logZ;
+    const [logit] = await this.#backend.logitsOf(this.#index, [token]);
     return (logit as number) - logZ;
   }
 

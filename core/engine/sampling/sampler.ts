@@ -6,25 +6,16 @@
  * Every stage works on candidates in rank order and on bounds for the tokens behind them. Where the
  * bounds leave a choice open, the answer is `undefined`, and the caller asks again with more.
  */
-import { RequestError } from "../../errors.ts";
 import type { LogitStats } from "../backend.ts";
 import {
   type Bounds,
   type Candidates,
   candidatesFromStats,
-  candidatesOf,
   firstOf,
   weight,
 } from "./candidates.ts";
 import type { SamplingParams } from "../engine.ts";
 import type { LogitAdjuster } from "./logit_adjuster.ts";
-
-/**
- * How many of a whole row are ranked at first, and the factor by which that grows where a filter
- * keeps more. Not less than any backend's `topK`: both ways to a token must rank alike.
- */
-const FIRST_RANKED = 256;
-const GROWTH = 16;
 
 /**
  * The next token, if the statistics of its row settle it.
@@ -41,31 +32,6 @@ export function sampleFromStats(
   if (isGreedy(sampling) && adjuster.neutral) return stats.topIds[0];
   const candidates = candidatesFromStats(stats, adjuster, vocabularySize);
   return candidates === undefined ? undefined : choose(candidates, sampling, u);
-}
-
-/**
- * The next token, out of the whole row of the model's logits, shape [vocabularySize].
- *
- * @throws {RequestError} No token is left to choose from.
- */
-export function sampleFromLogits(
-  sampling: SamplingParams,
-  logits: Float32Array,
-  adjuster: LogitAdjuster,
-  u: number,
-): number {
-  const adjusted = adjuster.adjustAll(logits);
-  for (let limit = FIRST_RANKED;; limit *= GROWTH) {
-    const candidates = candidatesOf(adjusted, limit);
-    if (candidates.logits[0] === -Infinity) {
-      throw new RequestError("Cannot sample a token: logit_bias and min_tokens ban all of them", {
-        param: "logit_bias",
-      });
-    }
-    const token = choose(candidates, sampling, u);
-    if (token !== undefined) return token;
-    if (candidates.others === 0) throw new RangeError("Cannot sample a token from unusable logits");
-  }
 }
 
 function isGreedy(sampling: SamplingParams): boolean {
@@ -109,17 +75,14 @@ function keepLikely(candidates: Candidates, m: number): Candidates | undefined {
   return mayGoOn ? undefined : firstOf(candidates, count);
 }
 
-/** The token where the cumulated weights, the candidates' before the others', pass u of their sum. */
+/** The token where the cumulated weights, in rank order, pass u of their sum. */
 function draw(candidates: Candidates, temperature: number, u: number): number | undefined {
   const weights = weightsOf(candidates, temperature);
   const others = candidates.othersMass(temperature);
   const index = agreed(weights, others, (sum, total) => sum > u * total);
   if (index !== undefined) return candidates.ids[index];
   // Rounding may leave the sum of all just short of u.
-  if (others.high === 0) return candidates.ids[weights.findLastIndex((w) => w > 0)];
-  if (others.low !== others.high) return undefined;
-  const known = sumOf(weights);
-  return candidates.otherAt(u * (known + others.high) - known, temperature);
+  return others.high === 0 ? candidates.ids[weights.findLastIndex((w) => w > 0)] : undefined;
 }
 
 /** Relative to the best, shape [count]. */

@@ -1,11 +1,11 @@
-import { assert, assertAlmostEquals, assertEquals, assertThrows } from "@std/assert";
+import { assert, assertAlmostEquals, assertEquals } from "@std/assert";
 import fc from "fast-check";
 import { uncertainty } from "../../entropic/entropy.ts";
-import { RequestError } from "../../errors.ts";
 import type { LogitStats } from "../backend.ts";
 import type { SamplingParams, SequenceRequest } from "../engine.ts";
+import { drawByDefinition, rankedIds } from "../../../tests/support/draw_by_definition.ts";
 import { LogitAdjuster } from "./logit_adjuster.ts";
-import { sampleFromLogits, sampleFromStats } from "./sampler.ts";
+import { sampleFromStats } from "./sampler.ts";
 
 type Params = Omit<SamplingParams, "seed">;
 
@@ -15,7 +15,7 @@ function adjusterOf(params: Params, fields: Partial<SequenceRequest> = {}): Logi
 }
 
 function statsOf(logits: Float32Array, topK: number): LogitStats {
-  const ids = ranked(logits).slice(0, topK);
+  const ids = rankedIds(logits).slice(0, topK);
   return {
     ...uncertainty(logits),
     max: Math.max(...logits),
@@ -25,42 +25,10 @@ function statsOf(logits: Float32Array, topK: number): LogitStats {
   };
 }
 
-function ranked(logits: Float32Array): number[] {
-  return Array.from(logits.keys()).sort((a, b) => logits[b]! - logits[a]! || a - b);
-}
-
-/** The token that the whole row gives. */
-function draw(logits: ArrayLike<number>, params: Params, u = 0.5, adjuster = adjusterOf(params)) {
-  return sampleFromLogits({ seed: 0n, ...params }, Float32Array.from(logits), adjuster, u);
-}
-
-/** Stage by stage over all tokens, as llama.cpp documents it, with nothing saved. */
-function byDefinition(logits: Float32Array, params: Params, u: number): number {
-  let kept = ranked(logits);
-  if (params.temperature === 0) return kept[0]!;
-  const masses = (ids: number[], t: number) =>
-    ids.map((id) => {
-      return logits[id] === logits[kept[0]!] ? 1 : Math.exp((logits[id]! - logits[kept[0]!]!) / t);
-    });
-  const sum = (values: number[]) => values.reduce((x, y) => x + y, 0);
-  if (params.topK) kept = kept.slice(0, params.topK);
-  if ((params.topP ?? 1) < 1) {
-    const mass = masses(kept, 1), total = sum(mass);
-    let reached = 0;
-    kept = kept.filter((_, i) => {
-      const wanted = reached < params.topP! * total;
-      reached += mass[i]!;
-      return wanted;
-    });
-  }
-  if (params.minP) {
-    const threshold = logits[kept[0]!]! + Math.log(params.minP);
-    kept = kept.filter((id, i) => i === 0 || logits[id]! >= threshold);
-  }
-  const mass = masses(kept, params.temperature ?? 1), total = sum(mass);
-  let reached = 0;
-  return kept.find((_, i) => (reached += mass[i]!) > u * total) ??
-    kept.findLast((_, i) => mass[i]! > 0)!;
+/** The token that statistics settle which list them all; undefined where none is possible. */
+function draw(logits: ArrayLike<number>, params: Params, u = 0.5) {
+  const row = Float32Array.from(logits), stats = statsOf(row, row.length);
+  return sampleFromStats({ seed: 0n, ...params }, stats, adjusterOf(params), row.length, u);
 }
 
 const row = fc.array(
@@ -81,16 +49,16 @@ const params: fc.Arbitrary<Params> = fc.record({
 
 const unit = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
 
-Deno.test("sampleFromLogits equals the stages by definition", () => {
+Deno.test("sampleFromStats of all tokens equals the stages by definition", () => {
   fc.assert(
     fc.property(row, params, unit, (logits, given, u) => {
-      assertEquals(draw(logits, given, u), byDefinition(logits, given, u));
+      assertEquals(draw(logits, given, u), drawByDefinition(logits, given, u));
     }),
     { numRuns: 2000 },
   );
 });
 
-Deno.test("sampleFromStats never differs from the whole row, whatever the adjustments", () => {
+Deno.test("sampleFromStats of some tokens never differs from the definition, whatever the adjustments", () => {
   const lowering = fc.record({
     repetitionPenalty: fc.constantFrom(1, 1.3),
     presencePenalty: fc.constantFrom(0, 1, -1),
@@ -117,7 +85,7 @@ Deno.test("sampleFromStats never differs from the whole row, whatever the adjust
         const quick = sampleFromStats(sampling, stats, adjuster, logits.length, u);
         if (quick === undefined) return void open++;
         settled++;
-        assertEquals(quick, sampleFromLogits(sampling, logits, adjuster, u));
+        assertEquals(quick, drawByDefinition(adjuster.adjustAll(logits), sampling, u));
       },
     ),
     { numRuns: 3000 },
@@ -140,10 +108,10 @@ Deno.test("sampleFromStats settles what a few candidates can settle", () => {
   assertEquals(settled({ temperature: 5 }, 0.9), undefined);
 });
 
-Deno.test("sampleFromLogits draws in proportion to softmax(logits / temperature)", () => {
+Deno.test("sampleFromStats draws in proportion to softmax(logits / temperature)", () => {
   const logits = [2, 1, 0, -1, -Infinity], temperature = 1.7, draws = 10_000;
   const counts = logits.map(() => 0);
-  for (let i = 0; i < draws; i++) counts[draw(logits, { temperature }, (i + 0.5) / draws)]!++;
+  for (let i = 0; i < draws; i++) counts[draw(logits, { temperature }, (i + 0.5) / draws)!]!++;
   const weights = logits.map((z) => Math.exp(z / temperature));
   const total = weights.reduce((x, y) => x + y, 0);
   for (const [id, count] of counts.entries()) {
@@ -151,7 +119,7 @@ Deno.test("sampleFromLogits draws in proportion to softmax(logits / temperature)
   }
 });
 
-Deno.test("sampleFromLogits at a tiny temperature is greedy, without NaN", () => {
+Deno.test("sampleFromStats at a tiny temperature is greedy, without NaN", () => {
   for (const temperature of [1e-5, 1e-40, Number.MIN_VALUE]) {
     for (const u of [0, 0.5, 1 - 2 ** -53]) {
       assertEquals(draw([1, 3, 2.999, -Infinity], { temperature }, u), 1);
@@ -161,27 +129,15 @@ Deno.test("sampleFromLogits at a tiny temperature is greedy, without NaN", () =>
   assertEquals(draw([3, 3, 1], { temperature: 1e-40 }, 0.75), 1);
 });
 
-Deno.test("sampleFromLogits breaks greedy ties by the lower id", () => {
+Deno.test("sampleFromStats breaks greedy ties by the lower id", () => {
   assertEquals(draw([1, 5, 5, 5], { temperature: 0 }), 1);
 });
 
-Deno.test("sampleFromLogits obeys a bias of 100 and of -Infinity", () => {
+Deno.test("sampleFromStats obeys a bias of 100 and of -Infinity", () => {
   const logits = Float32Array.from({ length: 50 }, (_, id) => id / 10);
   assertEquals(draw(logits, { logitBias: [[3, 100]] }, 0.99), 3);
   assertEquals(draw(logits, { logitBias: [[49, -100]], temperature: 0 }), 48);
   for (let u = 0; u < 1; u += 0.01) {
     assert(draw(logits, { logitBias: [[49, -Infinity]] }, u) !== 49);
   }
-});
-
-Deno.test("sampleFromLogits throws when every token is banned", () => {
-  const logitBias = [0, 1, 2].map((id) => [id, -Infinity] as const);
-  assertThrows(() => draw([1, 2, 3], { logitBias }), RequestError, "ban all");
-  assertThrows(() => draw([1, 2, 3], { logitBias, temperature: 0 }), RequestError, "ban all");
-});
-
-Deno.test("sampleFromLogits leaves its logits as they are", () => {
-  const logits = Float32Array.from([1, 2, 3]);
-  draw(logits, { logitBias: [[0, 50]] });
-  assertEquals([...logits], [1, 2, 3]);
 });

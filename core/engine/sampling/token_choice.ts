@@ -2,7 +2,7 @@
 import { temperedRow } from "../../entropic/tempered_row.ts";
 import type { LogitRow } from "./logit_row.ts";
 import { uniform } from "./random.ts";
-import { sampleFromLogits, sampleFromStats } from "./sampler.ts";
+import { sampleFromStats } from "./sampler.ts";
 import type { Sequence } from "../sequence.ts";
 
 export interface TokenChoice {
@@ -26,7 +26,7 @@ export async function chooseToken(
   const sampling = { ...request.sampling, temperature };
   const u = uniform(sampling.seed, generatedTokens);
   const token = sampleFromStats(sampling, row.stats, adjuster, vocabularySize, u) ??
-    sampleFromLogits(sampling, await row.logits(), adjuster, u);
+    await row.draw(sampling, adjuster, u);
   return { token, temperature };
 }
 

@@ -65,6 +65,8 @@ export function withPrefix(
       return result;
     },
     logits: (row) => backend.logits(row),
+    logitsOf: (row, ids) => backend.logitsOf(row, ids),
+    draw: (row, draw) => backend.draw(row, draw),
     tempered: (row, temperature) => backend.tempered(row, temperature),
     copyBlocks: (pairs) => backend.copyBlocks(pairs),
     readBlocks: (blocks) => backend.readBlocks(blocks),

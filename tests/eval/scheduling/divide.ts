@@ -19,6 +19,8 @@ export function divide(real: Backend, parts: number, kvBlocks: number): Backend[
       describe: () => real.describe(),
       forward: (batch, signal) => real.forward(batch.map(inPlace), signal),
       logits: (row) => real.logits(row),
+      logitsOf: (row, ids) => real.logitsOf(row, ids),
+      draw: (row, draw) => real.draw(row, draw),
       tempered: (row, temperature) => real.tempered(row, temperature),
       copyBlocks: (pairs) => real.copyBlocks(pairs.map(([from, to]) => [place(from), place(to)])),
       readBlocks: (blocks) => real.readBlocks(blocks.map(place)),

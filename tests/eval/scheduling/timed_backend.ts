@@ -69,6 +69,8 @@ export function timedBackend(
       return result;
     },
     logits: (row) => timed(() => real.logits(row), bookStep),
+    logitsOf: (row, ids) => timed(() => real.logitsOf(row, ids), bookStep),
+    draw: (row, draw) => timed(() => real.draw(row, draw), bookStep),
     tempered: (row, temperature) => timed(() => real.tempered(row, temperature), bookStep),
     copyBlocks: (pairs) => timed(() => real.copyBlocks(pairs), bookStep),
     readBlocks: (blocks) => timed(() => real.readBlocks(blocks), bookSwap(blocks.length)),

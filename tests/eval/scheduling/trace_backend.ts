@@ -102,6 +102,14 @@ export class TraceBackend implements Backend {
     return Promise.reject(new RangeError("Cannot give logits: the recording has none"));
   }
 
+  logitsOf(): Promise<Float32Array> {
+    return this.logits();
+  }
+
+  draw(): Promise<number> {
+    return Promise.reject(new RangeError("Cannot draw a token: the recording has no logits"));
+  }
+
   copyBlocks(pairs: readonly (readonly [from: number, to: number])[]): Promise<void> {
     for (const [from, to] of pairs) this.#owner[to] = this.#owner[from] as number;
     return Promise.resolve();

@@ -4,6 +4,7 @@
 use crate::Native;
 use crate::batch::Batch;
 use crate::cache::{Cache, KvType};
+use crate::draw::{Draw, draw};
 use crate::formats::Format;
 use crate::model::Model;
 use crate::moments::Moments;
@@ -201,6 +202,38 @@ impl Core {
         let (entropy, varentropy) = tempered(logits, temperature);
         self.tempered = [entropy, varentropy];
         self.tempered.as_ptr()
+    }
+
+    /// Draws a token from an output row in which the staging area's `overrides` replace logits: so many
+    /// ids, then as many logits. `u32::MAX` where no token is possible.
+    #[allow(clippy::too_many_arguments)]
+    pub fn draw(
+        &mut self,
+        row: usize,
+        overrides: usize,
+        top_k: usize,
+        top_p: f64,
+        min_p: f64,
+        temperature: f64,
+        u: f64,
+    ) -> u32 {
+        let staging = core::mem::take(&mut self.staging);
+        let words = staging.chunks_exact(4).map(|x| u32::from_le_bytes([x[0], x[1], x[2], x[3]]));
+        let words: Vec<u32> = words.take(2 * overrides).collect();
+        self.staging = staging;
+        let (ids, given) = words.split_at(overrides);
+
+        let vocabulary = self.shape.vocabulary;
+        let logits = unsafe { &mut self.model().scratch.logits.row(row)[..vocabulary] };
+        let before: Vec<f32> = ids.iter().map(|&id| logits[id as usize]).collect();
+        for (&id, &logit) in ids.iter().zip(given) {
+            logits[id as usize] = f32::from_bits(logit);
+        }
+        let token = draw(logits, &Draw { top_k, top_p, min_p, temperature, u });
+        for (&id, logit) in ids.iter().zip(before) {
+            logits[id as usize] = logit;
+        }
+        token.unwrap_or(u32::MAX)
     }
 
     /// Of the latest step, [tokens][KV heads][2] f32: blocks read, and the share of the attention left

@@ -12,6 +12,7 @@ mod batch;
 mod buffer;
 mod cache;
 mod core_api;
+mod draw;
 mod formats;
 mod isa;
 mod kernel;

@@ -3,6 +3,7 @@
 
 use crate::activations::{Activations, TILE, block_bytes};
 use crate::cache::{BLOCK, Cache, KvType};
+use crate::draw::{Draw, draw};
 use crate::formats::Format;
 use crate::math;
 use crate::matmul::{Output, matmul};
@@ -200,6 +201,24 @@ pub unsafe fn probe_statistics(
         let (ids, best) = (from_raw_parts_mut(ids, top_k), from_raw_parts_mut(best, top_k));
         *out.cast() = statistics(from_raw_parts(logits, count), &[end_token], ids, best);
     }
+}
+
+/// The token drawn from a row; `u32::MAX` where none is possible.
+///
+/// # Safety
+/// The pointer is of `probe_reserve` and large enough.
+#[wasm_bindgen]
+pub unsafe fn probe_draw(
+    logits: *const f32,
+    count: usize,
+    top_k: usize,
+    top_p: f64,
+    min_p: f64,
+    temperature: f64,
+    u: f64,
+) -> u32 {
+    let logits = unsafe { from_raw_parts(logits, count) };
+    draw(logits, &Draw { top_k, top_p, min_p, temperature, u }).unwrap_or(u32::MAX)
 }
 
 /// exp of `count` numbers in place; a multiple of 4.

@@ -40,7 +40,7 @@ pub fn tempered(logits: &[f32], temperature: f32) -> (f64, f64) {
     uncertainty(z, a, b)
 }
 
-fn largest(logits: &[f32]) -> f32 {
+pub fn largest(logits: &[f32]) -> f32 {
     logits.iter().fold(f32::NEG_INFINITY, |m, &z| if m < z { z } else { m })
 }
 
@@ -89,7 +89,7 @@ fn add_totals(totals: &mut [f64; 3], sums: &[v128; 3]) {
 }
 
 /// A candidate is better with a higher logit, then with a lower id.
-fn better(a: (f32, u32), b: (f32, u32)) -> bool {
+pub fn better(a: (f32, u32), b: (f32, u32)) -> bool {
     a.0 > b.0 || (a.0 == b.0 && a.1 < b.1)
 }
 
