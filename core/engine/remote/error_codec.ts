@@ -1,5 +1,5 @@
 /** Errors across a port: structured clone keeps neither their class nor their fields. */
-import { BackendError, OverloadedError, RequestError } from "../../errors.ts";
+import { BackendError, ModelError, OverloadedError, RequestError } from "../../errors.ts";
 
 export type EncodedError =
   | {
@@ -10,6 +10,7 @@ export type EncodedError =
     readonly status: number;
   }
   | { readonly kind: "overloaded"; readonly message: string; readonly retryAfter: number }
+  | { readonly kind: "model"; readonly message: string; readonly subject: string }
   | { readonly kind: "backend"; readonly message: string; readonly fatal: boolean };
 
 export function encodeError(error: unknown): EncodedError {
@@ -19,6 +20,9 @@ export function encodeError(error: unknown): EncodedError {
   }
   if (error instanceof OverloadedError) {
     return { kind: "overloaded", message: error.message, retryAfter: error.retryAfter };
+  }
+  if (error instanceof ModelError) {
+    return { kind: "model", message: error.message, subject: error.subject };
   }
   if (error instanceof BackendError) {
     return { kind: "backend", message: error.message, fatal: error.fatal };
@@ -38,6 +42,8 @@ export function decodeError(encoded: EncodedError): Error {
     }
     case "overloaded":
       return new OverloadedError(encoded.message, encoded.retryAfter);
+    case "model":
+      return new ModelError(encoded.subject, encoded.message);
     case "backend":
       return new BackendError(encoded.message, { fatal: encoded.fatal });
   }

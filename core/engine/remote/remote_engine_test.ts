@@ -118,11 +118,12 @@ Deno.test("connectEngine says why the host has no engine", async () => {
   const { port1, port2 } = new MessageChannel();
   void hostEngine(channelOf(port2), () => Promise.reject(new ModelError("blk.0", "no tensor")));
   const close = () => port1.close();
-  await assertRejects(
+  const error = await assertRejects(
     () => connectEngine(() => ({ ...channelOf(port1), onFailure: () => {}, close })),
-    Error,
+    ModelError,
     "no tensor",
   );
+  assertEquals(error.subject, "blk.0");
 });
 
 Deno.test("RemoteEngine over a Worker fails its streams with it, then starts another", async () => {
