@@ -59,6 +59,7 @@ export async function* generate(
   signal?.addEventListener("abort", abort);
   const text = new TextStream(model.tokenizer, stop);
   try {
+    signal?.throwIfAborted();
     for await (const event of stream) {
       if (event.type === "token" && !text.stopped) {
         const { type: _, ...token } = event;
