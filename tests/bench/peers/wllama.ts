@@ -1,8 +1,8 @@
 /** wllama, llama.cpp as WASM for browsers, in headless Chromium. */
-import { chromium, type Page } from "playwright-core";
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import type { Page } from "playwright-core";
+import { existsSync, readFileSync } from "node:fs";
 import { extname, join } from "node:path";
+import { CHROMIUM, openChromium } from "../../support/chromium.ts";
 import { type Contender, MissingPeerError, type Workload } from "../contender.ts";
 import { peerPath } from "./folder.ts";
 import { WLLAMA_PAGE } from "./wllama_page.ts";
@@ -12,18 +12,6 @@ const TYPES: Record<string, string> = {
   ".wasm": "application/wasm",
   ".html": "text/html",
 };
-
-const CHROMIUM = [
-  "/usr/bin/chromium",
-  "/usr/bin/chromium-browser",
-  "/usr/bin/google-chrome",
-  "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
-];
-
-const FLAGS = [
-  ...["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"],
-  ...["--disable-background-networking", "--disable-component-update"],
-];
 
 export type WllamaVersion = "2.4.0" | "newest";
 
@@ -44,6 +32,9 @@ export class WllamaPeer implements Contender {
   /** @throws {MissingPeerError} wllama or a Chromium is not installed. */
   constructor(version: WllamaVersion) {
     const alias = version === "newest" ? "wllama-newest" : "wllama-2";
+    if (CHROMIUM === undefined) {
+      throw new MissingPeerError("Cannot find Chromium: install it, or name it in CHROMIUM");
+    }
     this.#version = version;
     this.#folder = peerPath(`wllama ${version}`, "node_modules", alias);
     const manifest = JSON.parse(readFileSync(join(this.#folder, "package.json"), "utf8"));
@@ -75,17 +66,12 @@ export class WllamaPeer implements Contender {
       { port: 0, hostname: "127.0.0.1", onListen: () => {} },
       (request) => respond(new URL(request.url).pathname, this.#folder, model),
     );
-    const profile = mkdtempSync(join(tmpdir(), "entropic-chromium-"));
-    const browser = await chromium.launchPersistentContext(profile, {
-      executablePath: findChromium(),
-      args: FLAGS,
-    });
+    const browser = await openChromium();
     this.#close = async () => {
-      await browser.close();
+      await browser[Symbol.asyncDispose]();
       await server.shutdown();
-      rmSync(profile, { recursive: true, force: true });
     };
-    const page = await browser.newPage();
+    const page = await browser.context.newPage();
     page.on("pageerror", (error) => console.error(`${this.name}: ${error.message}`));
     await page.goto(`http://127.0.0.1:${server.addr.port}/#${this.#version}`);
     await page.waitForFunction("globalThis.ready === true");
@@ -94,12 +80,6 @@ export class WllamaPeer implements Contender {
 }
 
 const evaluate = <T>(page: Page, expression: string): Promise<T> => page.evaluate(expression);
-
-function findChromium(): string {
-  const found = [process.env.CHROMIUM, ...CHROMIUM].find((path) => path && existsSync(path));
-  if (found !== undefined) return found;
-  throw new MissingPeerError("Cannot find Chromium: install it, or name it in CHROMIUM");
-}
 
 /** Serves the page, wllama's files and the model, isolated so that threads are allowed. */
 function respond(path: string, folder: string, model: string): Response {
