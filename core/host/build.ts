@@ -2,6 +2,8 @@
  * `deno task build`: bundles the library into `dist/` as ESM for Node, Bun, edge hosts and browsers.
  * `mod.js` and every module that a `new URL("…", import.meta.url)` names (workers, WASM files) lie
  * side by side, so that these URLs keep working.
+ *
+ * `deno run -A core/host/build.ts FILE FOLDER` bundles another module, a page's script for one.
  */
 import { build, type Plugin, stop } from "esbuild";
 import { execFileSync } from "node:child_process";
@@ -17,11 +19,21 @@ import {
 } from "node:fs";
 import { isBuiltin } from "node:module";
 import { tmpdir } from "node:os";
-import { basename, dirname, join, relative } from "node:path";
+import { basename, dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
-const dist = join(root, "dist");
+
+export interface BundleOptions {
+  /** Output names, without an extension, to source files. */
+  readonly entries: Readonly<Record<string, string>>;
+  /** Where the bundle goes. What is in it is deleted. */
+  readonly folder: string;
+  /** Code that runs first, in each module. */
+  readonly banner?: string;
+  /** What else packages are called, to source files. */
+  readonly alias?: Readonly<Record<string, string>>;
+}
 
 /** What the sources refer to by URL, found while bundling. */
 interface Referenced {
@@ -41,19 +53,30 @@ function installPackages(folder: string): string {
   return join(folder, "node_modules");
 }
 
-/** Bundles `mod.ts` and the workers it starts, and copies the files it loads. */
-async function bundle(packages: string): Promise<void> {
+/** Bundles modules and the workers they start, and copies the files they load. */
+export async function bundle(options: BundleOptions): Promise<void> {
+  const packages = mkdtempSync(join(tmpdir(), "entropic-build-"));
+  try {
+    await bundleWith(installPackages(packages), options);
+  } finally {
+    rmSync(packages, { recursive: true, force: true });
+    await stop();
+  }
+}
+
+async function bundleWith(packages: string, options: BundleOptions): Promise<void> {
+  const { folder, banner = "", alias = {} } = options;
   const referenced: Referenced = {
-    modules: new Map([["mod", join(root, "mod.ts")]]),
+    modules: new Map(Object.entries(options.entries)),
     files: new Map(),
   };
-  rmSync(dist, { recursive: true, force: true });
+  rmSync(folder, { recursive: true, force: true });
   let known = 0;
   while (known < referenced.modules.size) {
     known = referenced.modules.size;
     await build({
       entryPoints: Object.fromEntries(referenced.modules),
-      outdir: dist,
+      outdir: folder,
       bundle: true,
       splitting: true,
       format: "esm",
@@ -66,17 +89,19 @@ async function bundle(packages: string): Promise<void> {
       logLevel: "warning",
       absWorkingDir: root,
       nodePaths: [packages],
+      banner: { js: banner },
+      alias: { ...alias },
     });
   }
   for (const [name, path] of referenced.files) {
-    mkdirSync(dirname(join(dist, name)), { recursive: true });
-    copyFileSync(path, join(dist, name));
+    mkdirSync(dirname(join(folder, name)), { recursive: true });
+    copyFileSync(path, join(folder, name));
   }
 }
 
 const URL_REFERENCE = /new URL\(\s*["']([^"']+)["'],\s*import\.meta\.url,?\s*\)/g;
 
-/** Points `new URL("./x", import.meta.url)` at where `x` will lie in `dist/`. */
+/** Points `new URL("./x", import.meta.url)` at where `x` will lie in the bundle. */
 function urlReferences({ modules, files }: Referenced): Plugin {
   return {
     name: "url-references",
@@ -99,7 +124,7 @@ function urlReferences({ modules, files }: Referenced): Plugin {
   };
 }
 
-/** Notes a file, or the WASM files of a folder, for copying; returns its path in `dist/`. */
+/** Notes a file, or the WASM files of a folder, for copying; returns its path in the bundle. */
 function addFiles(target: string, files: Map<string, string>): string {
   if (statSync(target).isDirectory()) {
     const names = readdirSync(target).filter((name) => name.endsWith(".wasm"));
@@ -129,11 +154,7 @@ const nodeBuiltins: Plugin = {
 };
 
 if (import.meta.main) {
-  const folder = mkdtempSync(join(tmpdir(), "entropic-build-"));
-  try {
-    await bundle(installPackages(folder));
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-    await stop();
-  }
+  const [file = join(root, "mod.ts"), folder = join(root, "dist")] = Deno.args;
+  const name = basename(file).replace(/\.ts$/, "");
+  await bundle({ entries: { [name]: resolve(file) }, folder: resolve(folder) });
 }
