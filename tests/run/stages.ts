@@ -35,6 +35,9 @@ export interface Stage {
 
 const DENO = Deno.execPath();
 
+/** Folders of `tests` that have a stage of their own. */
+const APART = "--ignore=tests/runtimes,tests/browser";
+
 export const STAGES: readonly Stage[] = [
   { name: "fmt", run: (context) => single(deno(context, ["fmt", "--check"])) },
   { name: "lint", run: (context) => single(deno(context, ["lint", "--quiet"])) },
@@ -42,7 +45,8 @@ export const STAGES: readonly Stage[] = [
   { name: "wasm", run: rebuildWasm },
   { name: "model", run: fetchModel },
   { name: "unit", run: (context) => denoTests(context, ["core", "wasm", "gpu"]) },
-  { name: "cross", run: (context) => denoTests(context, ["tests", "--ignore=tests/runtimes"]) },
+  { name: "cross", run: (context) => denoTests(context, ["tests", APART]) },
+  { name: "browser", run: (context) => denoTests(context, ["tests/browser"]) },
   { name: "bun", run: bunTests },
   { name: "node", run: nodeTests },
 ];
