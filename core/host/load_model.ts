@@ -7,16 +7,19 @@ import { tokenizerFromGguf } from "../model/tokenizer_gguf.ts";
 import { createTokenizer } from "../../wasm/tokenizer.ts";
 import { type EngineSettings, type ModelLocation, openEngine, withSources } from "./open_engine.ts";
 import { DEFAULT_MODEL } from "./store/known_models.ts";
+import { opfsRoot } from "./store/opfs.ts";
+import { OpfsStore } from "./store/opfs_store.ts";
 import type { ReportProgress } from "./store/transfer_meter.ts";
 import { hasWorkers, portableModel, startWorkerEngine } from "./worker_engine.ts";
 
 export interface LoadOptions extends EngineSettings {
   /**
    * A path, an https URL, `hf:owner/repo/file.gguf`, `pip:package` or a known name, or the bytes
-   * themselves (all parts of a split file). SmolLM2-135M-Instruct where left out.
+   * themselves (all parts of a split file). SmolLM2-135M-Instruct where left out. In a browser a path
+   * is a URL of the page's own site, and there are no packages.
    */
   readonly model?: string | readonly ByteSource[];
-  /** Where fetched models are kept. */
+  /** Where fetched models are kept; in a browser, always its private file system. */
   readonly modelDir?: string;
   /** What requests call the model; from its file name where left out. */
   readonly id?: string;
@@ -77,12 +80,17 @@ async function findModel(
   spec: string,
   { modelDir, onProgress, log, signal }: LoadOptions,
 ): Promise<{ id: string; location: ModelLocation }> {
+  const transfer = { ...(onProgress && { onProgress }), ...(signal && { signal }) };
+  if (await opfsRoot() !== undefined) {
+    const { fetchToOpfs } = await import("./store/opfs_models.ts");
+    const { id, sources } = await fetchToOpfs(spec, await OpfsStore.open(), transfer);
+    return { id, location: { sources } };
+  }
   const { resolveModel } = await import("./store/resolve_model.ts");
   const { id, paths } = await resolveModel(spec, {
     dir: modelDir,
-    ...(onProgress && { onProgress }),
+    ...transfer,
     ...(log && { log }),
-    ...(signal && { signal }),
   });
   return { id, location: { paths } };
 }

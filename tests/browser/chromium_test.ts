@@ -16,7 +16,10 @@ import type { Registered } from "./in_page.ts";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
 
-const FILES = [...testsOf("gpu"), "core/host/store/opfs_store_test.ts"];
+const STORE = ["opfs_models_test.ts", "opfs_store_test.ts"].map((file) =>
+  `core/host/store/${file}`
+);
+const FILES = [...STORE, ...testsOf("gpu")];
 
 /** Milliseconds after which a test is taken to hang. */
 const PATIENCE = 120_000;

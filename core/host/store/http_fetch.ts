@@ -4,7 +4,7 @@ import type { Environment } from "./cache_directory.ts";
 import type { FetchContext } from "./fetch_context.ts";
 import { download } from "./http_download.ts";
 import type { RemoteSpec } from "./model_spec.ts";
-import { splitFiles } from "./model_spec.ts";
+import { huggingFaceUrl, splitFiles } from "./model_spec.ts";
 import { PartialFile } from "./partial_file.ts";
 import { TransferMeter } from "./transfer_meter.ts";
 
@@ -12,7 +12,9 @@ type HttpSpec = Extract<RemoteSpec, { kind: "url" | "hf" }>;
 
 /** @throws {Error} Says what went wrong; without the URL, which the caller knows. */
 export async function fetchHttp(spec: HttpSpec, context: FetchContext): Promise<void> {
-  const first = spec.kind === "url" ? spec.url : huggingFaceUrl(spec, context.environment);
+  const first = spec.kind === "url"
+    ? spec.url
+    : huggingFaceUrl(spec, context.environment["HF_ENDPOINT"] || undefined);
   const headers = spec.kind === "hf" ? huggingFaceHeaders(context.environment) : {};
   for (const pathname of splitFiles(first.pathname)) {
     const url = new URL(first);
@@ -39,14 +41,6 @@ async function fetchFile(
 }
 
 /** https://huggingface.co/docs/huggingface_hub/package_reference/environment_variables */
-function huggingFaceUrl(
-  { repository, revision, file }: HttpSpec & { kind: "hf" },
-  environment: Environment,
-): URL {
-  const endpoint = (environment["HF_ENDPOINT"] || "https://huggingface.co").replace(/\/+$/, "");
-  return new URL(`${endpoint}/${repository}/resolve/${revision}/${file}`);
-}
-
 function huggingFaceHeaders(environment: Environment): Record<string, string> {
   const token = environment["HF_TOKEN"];
   return token ? { authorization: `Bearer ${token}` } : {};

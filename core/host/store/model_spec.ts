@@ -67,6 +67,14 @@ function parseUrl(text: string): ModelSpec {
   return { kind: "url", url };
 }
 
+/** Where Hugging Face, or a mirror of it, has a file. */
+export function huggingFaceUrl(
+  { repository, revision, file }: ModelSpec & { kind: "hf" },
+  endpoint = "https://huggingface.co",
+): URL {
+  return new URL(`${endpoint.replace(/\/+$/, "")}/${repository}/resolve/${revision}/${file}`);
+}
+
 /** Where a fetched model lies: a folder of its own below the cache folder, as path segments. */
 export function cacheFolder(spec: Exclude<ModelSpec, { kind: "path" }>): readonly string[] {
   switch (spec.kind) {

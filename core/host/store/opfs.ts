@@ -20,8 +20,11 @@ export interface OpfsWritable extends WritableStream<Uint8Array<ArrayBuffer> | s
   seek(position: number): Promise<void>;
 }
 
-/** The root of this site's files; `undefined` where there is none. */
+interface Host {
+  readonly navigator?: { readonly storage?: { getDirectory?(): Promise<OpfsDirectory> } };
+}
+
+/** The root of this site's files; `undefined` where there is none, as outside of browsers. */
 export async function opfsRoot(): Promise<OpfsDirectory | undefined> {
-  const { storage } = navigator as { storage?: { getDirectory?(): Promise<OpfsDirectory> } };
-  return await storage?.getDirectory?.();
+  return await (globalThis as Host).navigator?.storage?.getDirectory?.();
 }

@@ -4,6 +4,17 @@
  */
 import { ModelError } from "../../errors.ts";
 
+/**
+ * A URL, or where a path leads from the page.
+ *
+ * @throws {ModelError} It is neither.
+ */
+export function urlOf(address: string | URL): URL {
+  const base = (globalThis as { location?: { href: string } }).location?.href;
+  if (URL.canParse(address, base)) return new URL(address, base);
+  throw new ModelError(String(address), `Cannot fetch "${address}": it is no URL`);
+}
+
 /** @throws {ModelError} The server cannot be reached, or refuses. */
 export async function request(
   send: typeof fetch,

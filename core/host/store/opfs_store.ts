@@ -6,7 +6,7 @@
 import { ModelError } from "../../errors.ts";
 import { BlobSource } from "../../model/memory_source.ts";
 import { type OpfsDirectory, opfsRoot } from "./opfs.ts";
-import { continues, lengthOf, request, validatorOf } from "./opfs_request.ts";
+import { continues, lengthOf, request, urlOf, validatorOf } from "./opfs_request.ts";
 import { type ReportProgress, TransferMeter } from "./transfer_meter.ts";
 
 export interface StoredModel {
@@ -107,7 +107,7 @@ export class OpfsStore {
    * @throws {ModelError} It cannot be fetched, is no GGUF file, or there is no room for it.
    */
   async fetch(address: string | URL, options: KeepOptions = {}): Promise<BlobSource> {
-    const url = parseUrl(address);
+    const url = urlOf(address);
     const name = fileName(url);
     const record = await this.#record(name);
     const bytes = (await this.#blob(name))?.size ?? 0;
@@ -217,12 +217,6 @@ export class OpfsStore {
 
 function ignoreMissing(error: unknown): undefined {
   if ((error as Error).name !== "NotFoundError") throw error;
-}
-
-function parseUrl(address: string | URL): URL {
-  const base = (globalThis as { location?: { href: string } }).location?.href;
-  if (URL.canParse(address, base)) return new URL(address, base);
-  throw new ModelError(String(address), `Cannot fetch "${address}": it is no URL`);
 }
 
 function fileName(url: URL): string {
