@@ -2,7 +2,8 @@
  * The WASM backend: a Rust core that runs Llama-architecture models with SIMD over a paged KV cache.
  * Calls compute synchronously in this thread; a host that must stay responsive runs it in a Worker.
  */
-import { type Backend, type BackendLimits, BLOCK_SIZE } from "../core/engine/backend.ts";
+import type { Backend } from "../core/engine/backend.ts";
+import { backendLimits, checkCount } from "../core/engine/backend_limits.ts";
 import { BackendError } from "../core/errors.ts";
 import type { ModelConfig } from "../core/model/config.ts";
 import type { ModelFiles } from "../core/model/tensors.ts";
@@ -65,7 +66,9 @@ export async function createWasmBackend(options: WasmBackendOptions): Promise<Ba
   if (memory !== undefined) startThread(exports);
   const kernel = new Kernel(exports, files.config);
   const blockBytes = kernel.kvBlockBytes(kvType);
-  const limits = limitsOf(options, blockBytes);
+  const affordable = Math.floor(DEFAULT_KV_BYTES / blockBytes);
+  const limits = backendLimits(files.config, options, affordable);
+  checkCount("threads", options.threads ?? 1);
   await loadWeights(kernel, files, options.onProgress);
   if (!kernel.finish({ ...limits, kvType, threads })) {
     const message = `Cannot reserve ${limits.kvBlocks} KV blocks: out of WASM memory (4 GiB)`;
@@ -88,24 +91,4 @@ function checkShape({ hiddenSize, feedForwardSize, headSize, heads, rope }: Mode
   check("head size", headSize, 16, 256);
   check("heads times head size", heads * headSize, 32);
   check("rope dimensions", rope.dimensions, 2, headSize);
-}
-
-function limitsOf(options: WasmBackendOptions, blockBytes: number): BackendLimits {
-  const { config } = options.files;
-  const contextLength = options.contextLength ?? config.contextLength;
-  const contextBlocks = Math.ceil(contextLength / BLOCK_SIZE);
-  const affordable = Math.floor(DEFAULT_KV_BYTES / blockBytes);
-  const limits = {
-    contextLength,
-    kvBlocks: options.kvBlocks ?? Math.max(contextBlocks, Math.min(4 * contextBlocks, affordable)),
-    maxBatchTokens: options.maxBatchTokens ?? 256,
-    maxOutputRows: options.maxOutputRows ?? 64,
-    topK: Math.min(options.topK ?? 64, config.vocabularySize),
-  };
-  for (const [name, value] of Object.entries({ ...limits, threads: options.threads ?? 1 })) {
-    if (!Number.isSafeInteger(value) || value < 1) {
-      throw new RangeError(`Cannot create backend: ${name} is ${value}, allowed is 1 or more`);
-    }
-  }
-  return limits;
 }

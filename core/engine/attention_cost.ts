@@ -18,11 +18,15 @@ export interface AttentionCount {
   readonly dropped: number;
 }
 
-/** The figures of one sequence's part of a step. */
+/**
+ * The figures of one sequence's part of a step.
+ *
+ * @param count Missing where nothing was left out.
+ */
 export function attentionStats(
   { heads, headSize, kvHeads, layers }: ModelConfig,
   sequence: SequenceInput,
-  { blocks: blocksRead, dropped }: AttentionCount,
+  count: AttentionCount | undefined,
   { recordBytes, codeBytes, dimensions }: BlockCost,
 ): AttentionStats {
   let units = 0; // pairs of a token and a KV head, over layers
@@ -42,6 +46,7 @@ export function attentionStats(
     scannedPositions += attends * context;
   }
   const group = heads / kvHeads;
+  const { blocks: blocksRead, dropped } = count ?? { blocks: blocksTotal, dropped: 0 };
   // Only a context's last block is not full, and it is always read.
   const positionsRead = positionsTotal - BLOCK_SIZE * (blocksTotal - blocksRead);
   return {

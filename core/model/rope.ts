@@ -6,7 +6,7 @@ import type { RopeConfig } from "./config.ts";
 
 export interface RopeFrequencies {
   /** Radians a position, of each rotated pair of dimensions, shape [dimensions / 2]. */
-  readonly inverse: Float32Array<ArrayBuffer>;
+  readonly inverse: Float64Array<ArrayBuffer>;
   /** Factor on the rotated queries and on the rotated keys: YaRN's temperature, else 1. */
   readonly scale: number;
 }
@@ -21,7 +21,7 @@ export function ropeFrequencies(config: RopeConfig, factors?: ArrayLike<number>)
   const pairs = dimensions / 2;
   if (factors !== undefined) checkFactors(factors, pairs);
   const stretch = stretching(config);
-  const inverse = Float32Array.from(
+  const inverse = Float64Array.from(
     { length: pairs },
     (_, pair) => base ** (-2 * pair / dimensions) / (factors?.[pair] ?? 1) * stretch(pair),
   );

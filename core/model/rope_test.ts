@@ -4,7 +4,7 @@ import { ropeFrequencies } from "./rope.ts";
 
 const plain: RopeConfig = { base: 10000, dimensions: 8, scaling: { type: "none" } };
 
-function assertClose(actual: Float32Array, expected: readonly number[]): void {
+function assertClose(actual: Float64Array, expected: readonly number[]): void {
   assertEquals(actual.length, expected.length);
   expected.forEach((value, i) => assertAlmostEquals(actual[i]!, value, 1e-6 * value));
 }

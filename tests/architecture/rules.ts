@@ -17,6 +17,7 @@ const BACKEND_KIT = [
   ...CONTRACTS,
   "core/engine/attention_cost.ts",
   "core/engine/backend_checks.ts",
+  "core/engine/backend_limits.ts",
 ];
 
 export const AREAS: readonly Area[] = [
