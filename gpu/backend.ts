@@ -1,0 +1,111 @@
+/**
+ * The WebGPU backend: Llama-architecture models in WGSL kernels over a paged KV cache, weights
+ * quantised as in the file. Runs wherever there is a `GPU`: Deno, browsers, and by packages elsewhere.
+ */
+import type { Backend, BackendLimits } from "../core/engine/backend.ts";
+import { backendLimits } from "../core/engine/backend_limits.ts";
+import type { ModelConfig } from "../core/model/config.ts";
+import type { ModelFiles } from "../core/model/tensors.ts";
+import { RotaryAngles } from "./angles.ts";
+import { checked, type Device, type DeviceOptions, openDevice } from "./device.ts";
+import { TILES } from "./kernels/matmul.ts";
+import { MOST_TOP_K } from "./kernels/row_summary.ts";
+import { KvCache } from "./kv_cache.ts";
+import { blockBytes, type KvLayout, type KvType } from "./kv_layout.ts";
+import { Pipelines } from "./pipelines.ts";
+import { Program } from "./program.ts";
+import { stepBuffers } from "./step_buffers.ts";
+import { WebGpuBackend } from "./webgpu_backend.ts";
+import { loadWeights } from "./weights.ts";
+
+export { probeAdapter } from "./device.ts";
+
+export interface WebGpuBackendOptions extends DeviceOptions, Partial<BackendLimits> {
+  readonly files: ModelFiles;
+  /** Halves, or exact floats as the reference of tests; `f16` where left out. */
+  readonly kvType?: KvType;
+  /** Most bytes of a tensor in one piece; what the device allows where left out. */
+  readonly bindingBytes?: number;
+  /** Whether all kernels are compiled at once, or each when a step first needs it. Default true. */
+  readonly warmUp?: boolean;
+  readonly onProgress?: (loaded: number, total: number) => void;
+}
+
+/** Bytes that the default number of KV blocks may take. */
+const DEFAULT_KV_BYTES = 512 * 2 ** 20;
+
+/**
+ * Opens a device and loads a model into its memory.
+ *
+ * @throws {RangeError} An option is out of range, or the model's shape is not one of the kernels'.
+ * @throws {ModelError} The model's file cannot be read, or a tensor cannot be laid out.
+ * @throws {BackendError} There is no adapter or no device (not fatal: another backend may do), or its
+ * memory is exhausted.
+ */
+export async function createWebGpuBackend(options: WebGpuBackendOptions): Promise<Backend> {
+  const { config } = options.files;
+  checkShape(config);
+  const device = await openDevice(options);
+  try {
+    return await createOn(device, options);
+  } catch (error) {
+    device.gpu.destroy();
+    throw error;
+  }
+}
+
+async function createOn(device: Device, options: WebGpuBackendOptions): Promise<Backend> {
+  const { files, kvType: type = "f16", onProgress } = options;
+  const { config } = files;
+  const { gpu } = device;
+  const bindingBytes = Math.min(device.bindingBytes, options.bindingBytes ?? Infinity);
+  const layout: KvLayout = { type, kvHeads: config.kvHeads, headSize: config.headSize };
+  const limits = limitsOf(options, layout, device.bindingBytes);
+  const weights = await loadWeights(gpu, { files, bindingBytes, onProgress });
+  return await checked(gpu, "reserve buffers", async () => {
+    const buffers = stepBuffers(gpu, config, limits, device.bindingBytes);
+    const cache = new KvCache(gpu, layout, config.layers, limits.kvBlocks);
+    const pipelines = new Pipelines(gpu);
+    const parts = { config, topK: limits.topK, pipelines, weights, buffers, cache };
+    const program = await Program.create(parts);
+    if (options.warmUp !== false) {
+      for (const count of TILES) await program.prepare({ tokens: count, rows: count });
+    }
+    const angles = new RotaryAngles(config, weights.ropeFactors);
+    return new WebGpuBackend(device, limits, { ...parts, program, angles });
+  });
+}
+
+function limitsOf(
+  { files: { config }, ...asked }: WebGpuBackendOptions,
+  layout: KvLayout,
+  bindingBytes: number,
+): BackendLimits {
+  // A layer's cache is one buffer.
+  const most = Math.floor(bindingBytes / blockBytes(layout));
+  const affordable = Math.floor(DEFAULT_KV_BYTES / (config.layers * blockBytes(layout)));
+  const limits = backendLimits(config, asked, Math.min(most, affordable));
+  const check = (name: string, value: number, most: number) => {
+    if (value <= most) return;
+    throw new RangeError(
+      `Cannot create WebGPU backend: ${name} is ${value}, allowed is at most ${most}`,
+    );
+  };
+  check("kvBlocks", limits.kvBlocks, most);
+  check("topK", limits.topK, MOST_TOP_K);
+  return limits;
+}
+
+/** @throws {RangeError} The kernels' vectors do not fit the model. */
+function checkShape({ hiddenSize, feedForwardSize, headSize, heads, rope }: ModelConfig): void {
+  const check = (name: string, value: number, unit: number, most = Infinity) => {
+    if (value % unit === 0 && value <= most) return;
+    const allowed = `multiples of ${unit}${most < Infinity ? ` up to ${most}` : ""}`;
+    throw new RangeError(`Cannot run model on WebGPU: ${name} is ${value}, allowed are ${allowed}`);
+  };
+  check("hidden size", hiddenSize, 32);
+  check("feed-forward size", feedForwardSize, 32);
+  check("head size", headSize, 8, 256);
+  check("heads times head size", heads * headSize, 32);
+  check("rope dimensions", rope.dimensions, 2, headSize);
+}

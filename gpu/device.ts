@@ -1,0 +1,132 @@
+/** Finds an adapter, opens a device with what it offers, and tells how it was lost. */
+import { BackendError } from "../core/errors.ts";
+
+export interface DeviceOptions {
+  /** WebGPU's entry point, where it is not `navigator.gpu`, for example that of a package. */
+  readonly gpu?: GPU;
+  readonly powerPreference?: GPUPowerPreference;
+  /** The largest limits that the adapter gives, or exactly those that WebGPU guarantees. */
+  readonly limits?: "largest" | "default";
+}
+
+/** What the kernels may use beyond the guaranteed core of WebGPU. */
+export const OPTIONAL_FEATURES = ["timestamp-query", "shader-f16", "subgroups"] as const;
+export type OptionalFeature = typeof OPTIONAL_FEATURES[number];
+
+/** An open device. */
+export interface Device {
+  readonly gpu: GPUDevice;
+  /** The adapter's name, for logs. */
+  readonly name: string;
+  /** Whether a processor plays the GPU: right results, no speed. */
+  readonly software: boolean;
+  readonly features: ReadonlySet<string>;
+  /** Most bytes of a buffer that a kernel can see. */
+  readonly bindingBytes: number;
+  /** Settles with the reason once the device is gone, destroyed or lost. */
+  readonly lost: Promise<string>;
+}
+
+/** Limits that are worth raising: everything else of the defaults suffices. */
+const RAISED = ["maxStorageBufferBindingSize", "maxBufferSize"] as const;
+
+/**
+ * @throws {BackendError} There is no WebGPU, no adapter, or no device to be had. The message says
+ * which, and nothing needs to be rebuilt.
+ */
+export async function openDevice(options: DeviceOptions = {}): Promise<Device> {
+  const adapter = await findAdapter(options);
+  const features = OPTIONAL_FEATURES.filter((name) => adapter.features.has(name));
+  const requiredLimits: Record<string, number> = {};
+  if (options.limits !== "default") {
+    for (const name of RAISED) requiredLimits[name] = adapter.limits[name];
+  }
+  let gpu: GPUDevice;
+  try {
+    gpu = await adapter.requestDevice({ requiredFeatures: features, requiredLimits });
+  } catch (cause) {
+    const message = `Cannot open a WebGPU device: ${messageOf(cause)}`;
+    throw new BackendError(message, { fatal: false }, { cause });
+  }
+  return {
+    gpu,
+    name: adapterName(adapter.info),
+    software: isSoftware(adapter.info),
+    features: new Set(gpu.features),
+    bindingBytes: Math.min(gpu.limits.maxStorageBufferBindingSize, gpu.limits.maxBufferSize),
+    lost: gpu.lost.then(({ reason, message }) => message || reason || "unknown reason"),
+  };
+}
+
+/** What `openDevice` would open, without opening it. `undefined` where there is nothing. */
+export async function probeAdapter(
+  options: DeviceOptions = {},
+): Promise<{ readonly name: string; readonly software: boolean } | undefined> {
+  try {
+    const { info } = await findAdapter(options);
+    return { name: adapterName(info), software: isSoftware(info) };
+  } catch (error) {
+    if (error instanceof BackendError) return undefined;
+    throw error;
+  }
+}
+
+async function findAdapter(
+  { gpu = globalThis.navigator?.gpu, powerPreference = "high-performance" }: DeviceOptions,
+): Promise<GPUAdapter> {
+  const fail = (why: string) => new BackendError(`Cannot use WebGPU: ${why}`, { fatal: false });
+  if (gpu === undefined) throw fail("this runtime has none");
+  let adapter: GPUAdapter | null;
+  try {
+    adapter = await gpu.requestAdapter({ powerPreference });
+  } catch (cause) {
+    throw fail(`no adapter was found (${messageOf(cause)})`);
+  }
+  if (adapter === null) throw fail("no adapter was found; is a GPU driver installed?");
+  return adapter;
+}
+
+function adapterName({ description, device, architecture, vendor }: GPUAdapterInfo): string {
+  return description || [vendor, architecture, device].filter(Boolean).join(" ") || "unnamed";
+}
+
+/** Some runtimes flag software adapters, all name them. */
+function isSoftware(info: GPUAdapterInfo & { readonly isFallbackAdapter?: boolean }): boolean {
+  const { isFallbackAdapter = false, description, device, architecture } = info;
+  return isFallbackAdapter ||
+    /llvmpipe|lavapipe|swiftshader|basic render|warp/i.test(
+      `${description} ${device} ${architecture}`,
+    );
+}
+
+/**
+ * Runs `create` and waits until the device has checked what it created.
+ *
+ * @throws {BackendError} The device refused, or its memory is exhausted.
+ */
+export async function checked<T>(
+  gpu: GPUDevice,
+  what: string,
+  create: () => T | Promise<T>,
+): Promise<T> {
+  gpu.pushErrorScope("validation");
+  gpu.pushErrorScope("out-of-memory");
+  const made = await Promise.resolve().then(create).then(
+    (value) => ({ value }),
+    (cause) => ({ cause }),
+  );
+  const errors = [await gpu.popErrorScope(), await gpu.popErrorScope()];
+  const error = errors.find((error) => error !== null);
+  if ("value" in made && error === undefined) return made.value;
+  // What the device says of an error tells more than what it made the call throw.
+  const cause = error ?? ("cause" in made ? made.cause : undefined);
+  if (cause === error || cause instanceof DOMException) {
+    throw new BackendError(`Cannot ${what}: ${messageOf(cause)}`, { fatal: true }, { cause });
+  }
+  throw cause;
+}
+
+export function messageOf(cause: unknown): string {
+  const message = (cause as { readonly message?: unknown } | undefined)?.message;
+  return typeof message === "string" ? message : String(cause);
+}

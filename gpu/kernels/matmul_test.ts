@@ -1,0 +1,177 @@
+import { assert, assertEquals, assertLess } from "@std/assert";
+import { TENSOR_TYPES, type TensorType } from "../../core/model/tensors.ts";
+import { dequantise } from "../../tests/support/dequantise.ts";
+import { ADAPTER, GpuProbe, type KernelData } from "../../tests/support/gpu.ts";
+import { quantise } from "../../tests/support/quantise.ts";
+import { normals, randomNumbers } from "../../tests/support/random.ts";
+import { quantWords, scaleWords } from "../packed.ts";
+import { repack } from "../repack.ts";
+import { embedKernel } from "./embed.ts";
+import { matmulKernel, type MatmulParameters, rowsAtOnce, TILES } from "./matmul.ts";
+
+const TYPES = Object.keys(TENSOR_TYPES) as TensorType[];
+const EPSILON = 1e-5;
+
+/** A packed matrix, and its values in plain floats. */
+function matrix(type: TensorType, rows: number, columns: number, seed = 7) {
+  const bytes = quantise(
+    type,
+    normals(rows * columns, 1 / Math.sqrt(columns), randomNumbers(seed)),
+  );
+  const elements = rows * columns;
+  const quants = new Uint32Array(quantWords(type, elements));
+  const scales = new Uint32Array(scaleWords(type, elements));
+  const target = {
+    quants: new Uint16Array(quants.buffer),
+    scales: new Uint16Array(scales.buffer),
+  };
+  repack(type, new Uint16Array(bytes.buffer), elements, target, 0);
+  return { quants, scales, values: dequantise(type, bytes), rows, columns };
+}
+
+type Matrix = ReturnType<typeof matrix>;
+
+/** Runs a matmul over `x`, shape [tokens][columns]; the result's shape is [tokens][width]. */
+async function multiply(
+  probe: GpuProbe,
+  { quants, scales, rows, columns }: Matrix,
+  x: Float32Array,
+  parameters: Omit<MatmulParameters, "columns">,
+  extra: KernelData = {},
+): Promise<Float32Array> {
+  const tokens = x.length / columns;
+  const width = parameters.output === "swiglu" ? rows / 2 : rows;
+  const y = new Float32Array(tokens * width);
+  await probe.run(matmulKernel({ ...parameters, columns }), {
+    quants,
+    scales,
+    part: Uint32Array.of(0, rows),
+    step: Uint32Array.of(tokens),
+    width: Uint32Array.of(width),
+    x,
+    y,
+    ...extra,
+  }, [Math.ceil(rows / rowsAtOnce(parameters)), Math.ceil(tokens / parameters.tile)]);
+  return y;
+}
+
+/** W x in double precision. */
+function exactly({ values, rows, columns }: Matrix, x: Float32Array): Float64Array {
+  return Float64Array.from({ length: x.length / columns * rows }, (_, i) => {
+    const [token, row] = [Math.floor(i / rows), i % rows];
+    let sum = 0;
+    for (let k = 0; k < columns; k++) sum += values[row * columns + k]! * x[token * columns + k]!;
+    return sum;
+  });
+}
+
+const largest = (a: ArrayLike<number>, b: ArrayLike<number>) =>
+  Array.from(a, (x, i) => Math.abs(x - b[i]!)).reduce((most, x) => Math.max(most, x), 0);
+
+Deno.test({
+  name: "matmul equals double precision for every tensor type",
+  ignore: ADAPTER === undefined,
+}, async () => {
+  const probe = await GpuProbe.open();
+  const differences: string[] = [];
+  for (const type of TYPES) {
+    const w = matrix(type, 21, 768);
+    const x = normals(3 * 768, 1, randomNumbers(3));
+    const y = await multiply(probe, w, x, { type, output: "store", tile: 1, rows: 2 });
+    const difference = largest(y, exactly(w, x));
+    differences.push(`${type} ${difference.toExponential(1)}`);
+    assertLess(difference, 5e-6, type);
+    assert(Math.max(...y) > 0.5, "the products must be of some size");
+  }
+  console.log(`matmul, largest difference: ${differences.join(", ")}`);
+  probe.close();
+});
+
+Deno.test({
+  name: "matmul gives the same bits whatever the tile and the neighbours",
+  ignore: ADAPTER === undefined,
+}, async () => {
+  const probe = await GpuProbe.open();
+  for (const type of ["Q4_1", "Q8_0"] as const) {
+    const w = matrix(type, 24, 768);
+    const x = normals(11 * 768, 1, randomNumbers(3));
+    for (const norm of [undefined, EPSILON]) {
+      const gain = normals(768, 1, randomNumbers(4));
+      const given = { type, output: "store", ...(norm && { norm }) } as const;
+      const run = (x: Float32Array, tile: number, rows = 4) =>
+        multiply(probe, w, x, { ...given, tile, rows }, norm ? { gain } : {});
+      const alone = [];
+      for (let t = 0; t < 11; t++) {
+        alone.push(...await run(x.subarray(t * 768, (t + 1) * 768), 1, 2));
+      }
+      for (const tile of TILES) {
+        assertEquals(await run(x, tile), Float32Array.from(alone), `${type}, tile ${tile}`);
+      }
+    }
+  }
+  probe.close();
+});
+
+Deno.test({
+  name: "matmul normalises its input, adds to the residual stream, and applies SwiGLU",
+  ignore: ADAPTER === undefined,
+}, async () => {
+  const probe = await GpuProbe.open();
+  const [type, columns, tokens] = ["Q8_0", 96, 3] as const;
+  const w = matrix(type, 10, columns);
+  const x = normals(tokens * columns, 2, randomNumbers(3));
+  const gain = normals(columns, 1, randomNumbers(4));
+  const normed = x.map((value, i) => {
+    const row = x.subarray(i - i % columns, i - i % columns + columns);
+    const square = row.reduce((sum, v) => sum + v * v, 0) / columns;
+    return value / Math.sqrt(square + EPSILON) * gain[i % columns]!;
+  });
+  const products = exactly(w, normed);
+  const given = { type, norm: EPSILON, tile: 4, rows: 4 } as const;
+
+  const stored = await multiply(probe, w, x, { ...given, output: "store" }, { gain });
+  assertLess(largest(stored, products), 1e-5);
+
+  const residual = normals(5 * 10, 1, randomNumbers(5));
+  const sources = Uint32Array.of(4, 0, 2);
+  const added = await multiply(probe, w, x, { ...given, output: "add" }, {
+    ...{ gain, residual, sources },
+  });
+  const sum = products.map((p, i) => p + residual[sources[Math.floor(i / 10)]! * 10 + i % 10]!);
+  assertLess(largest(added, sum), 1e-5);
+
+  const activated = await multiply(probe, w, x, { ...given, output: "swiglu" }, { gain });
+  const expected = Float64Array.from({ length: tokens * 5 }, (_, i) => {
+    const [gate, up] = [products[2 * i]!, products[2 * i + 1]!];
+    return gate / (1 + Math.exp(-gate)) * up;
+  });
+  assertLess(largest(activated, expected), 1e-5);
+  probe.close();
+});
+
+Deno.test({
+  name: "embed decodes the rows of its part, for every tensor type",
+  ignore: ADAPTER === undefined,
+}, async () => {
+  const probe = await GpuProbe.open();
+  const ids = [3, 12, 5];
+  for (const type of TYPES) {
+    const columns = 256;
+    const { quants, scales, values } = matrix(type, 8, columns);
+    const hidden = new Float32Array(3 * columns).fill(9);
+    await probe.run(embedKernel({ type, columns }), {
+      ...{ quants, scales, hidden },
+      part: Uint32Array.of(5, 8),
+      step: Uint32Array.of(3),
+      tokens: Uint32Array.from(ids.flatMap((id) => [id, 0, 0, 0, 0, 0])),
+    }, [1, 3]);
+    // Row 3 lies before the part.
+    assertEquals(hidden.subarray(0, columns), new Float32Array(columns).fill(9));
+    for (const [t, id] of ids.entries()) {
+      if (id < 5) continue;
+      const expected = values.subarray((id - 5) * columns, (id - 4) * columns);
+      assertLess(largest(hidden.subarray(t * columns, (t + 1) * columns), expected), 1e-6, type);
+    }
+  }
+  probe.close();
+});

@@ -1,0 +1,303 @@
+/**
+ * The dispatches of a step, in order: embeddings; for each layer queries, keys and values, rotation and
+ * cache, attention, its output, gate and up, down; then the output layer and the statistics of its
+ * rows. Pipelines and bind groups are made once; a step only chooses tiles and counts workgroups.
+ */
+import type { ModelConfig } from "../core/model/config.ts";
+import {
+  attendKernel,
+  type AttendParameters,
+  headTiles,
+  mergeKernel,
+  splitsOf,
+} from "./kernels/attend.ts";
+import { embedKernel } from "./kernels/embed.ts";
+import {
+  matmulKernel,
+  type MatmulParameters,
+  rowsAtOnce,
+  rowsOfThread,
+  TILES,
+} from "./kernels/matmul.ts";
+import { rotateKernel } from "./kernels/rotate.ts";
+import { CHUNKS_AT_ONCE, chunksOf, rowChunksKernel } from "./kernels/row_chunks.ts";
+import { rowSummaryKernel } from "./kernels/row_summary.ts";
+import { rowUncertaintyKernel } from "./kernels/row_uncertainty.ts";
+import type { KvCache } from "./kv_cache.ts";
+import type { Linear } from "./matrix.ts";
+import type { Bound, Compiled, Pipelines } from "./pipelines.ts";
+import type { StepBuffers } from "./step_buffers.ts";
+import type { LayerWeights, ModelWeights } from "./weights.ts";
+
+export interface Dispatch {
+  readonly kernel: string;
+  readonly pipeline: GPUComputePipeline;
+  readonly bindings: GPUBindGroup;
+  readonly workgroups: readonly [number, number, number];
+}
+
+/** Records dispatches; each sees what those before it wrote. */
+export function record(encoder: GPUCommandEncoder, dispatches: readonly Dispatch[]): void {
+  const pass = encoder.beginComputePass();
+  for (const { pipeline, bindings, workgroups } of dispatches) {
+    pass.setPipeline(pipeline);
+    pass.setBindGroup(0, bindings);
+    pass.dispatchWorkgroups(...workgroups);
+  }
+  pass.end();
+}
+
+/** What decides how many workgroups a step needs. */
+export interface StepShape {
+  readonly tokens: number;
+  readonly rows: number;
+  /** Most blocks that a token, and a token with output, attends to. */
+  readonly blocks: number;
+  readonly outputBlocks: number;
+}
+
+/** Some dispatches of a step, given its shape. */
+type Stage = (shape: StepShape) => Dispatch[];
+
+/** Whether a stage runs over all tokens, or over those with output. */
+type Scope = "tokens" | "rows";
+
+/** A part of a matrix, multiplied with a tile of tokens. */
+interface Tiled {
+  /** Along the part's rows. */
+  readonly workgroups: number;
+  readonly dispatch: (x: number, y?: number) => Dispatch;
+}
+
+export interface ProgramParts {
+  readonly config: ModelConfig;
+  readonly topK: number;
+  readonly pipelines: Pipelines;
+  readonly weights: ModelWeights;
+  readonly buffers: StepBuffers;
+  readonly cache: KvCache;
+}
+
+/** The smallest tile that takes all tokens, else the largest there is. */
+const tileOf = (tokens: number): number =>
+  TILES.find((tile) => tile >= tokens) ?? Math.max(...TILES);
+
+export class Program {
+  readonly #parts: ProgramParts;
+  readonly #stages: Stage[] = [];
+  readonly #outputStages: Stage[] = [];
+  #uncertainty: readonly Dispatch[] = [];
+  /** What makes the matmuls of a tile size, and which sizes were made. */
+  readonly #matmuls: Readonly<Record<Scope, ((tile: number) => Promise<void>)[]>> = {
+    tokens: [],
+    rows: [],
+  };
+  readonly #prepared: Readonly<Record<Scope, Set<number>>> = { tokens: new Set(), rows: new Set() };
+
+  private constructor(parts: ProgramParts) {
+    this.#parts = parts;
+  }
+
+  /** @throws {BackendError} The device refuses a kernel. */
+  static async create(parts: ProgramParts): Promise<Program> {
+    const program = new Program(parts);
+    await program.#build();
+    return program;
+  }
+
+  /** Compiles what a step of so many tokens and output rows needs, if it was not yet. */
+  async prepare(counts: Pick<StepShape, "tokens" | "rows">): Promise<void> {
+    for (const scope of ["tokens", "rows"] as const) {
+      const tile = tileOf(counts[scope]);
+      if (counts[scope] === 0 || this.#prepared[scope].has(tile)) continue;
+      for (const make of this.#matmuls[scope]) await make(tile);
+      this.#prepared[scope].add(tile);
+    }
+  }
+
+  /** The dispatches of a step that was prepared. */
+  dispatches(shape: StepShape): Dispatch[] {
+    const stages = shape.rows > 0 ? [...this.#stages, ...this.#outputStages] : this.#stages;
+    return stages.flatMap((stage) => stage(shape));
+  }
+
+  /** What looks at one row as `temperedView` says. */
+  uncertainty(): readonly Dispatch[] {
+    return this.#uncertainty;
+  }
+
+  async #build(): Promise<void> {
+    const { weights } = this.#parts;
+    this.#stages.push(await this.#embed());
+    for (const [index, layer] of weights.layers.entries()) await this.#layer(index, layer);
+    this.#outputStages.push(...await this.#output());
+    this.#uncertainty = await this.#tempered();
+  }
+
+  /** Of the last layer, only output rows go on once its keys and values are stored. */
+  async #layer(index: number, layer: LayerWeights): Promise<void> {
+    const { buffers, config, weights } = this.#parts;
+    const { hidden, attentionHidden, qkv, attended, activated } = buffers;
+    const norm = config.rmsEpsilon;
+    this.#stages.push(
+      this.#matmul(layer.qkv, "tokens", { output: "store", norm }, {
+        ...{ x: hidden, y: qkv, gain: layer.attentionNorm },
+      }),
+      await this.#rotate(index),
+    );
+    const last = index + 1 === weights.layers.length;
+    const [stages, scope] = last
+      ? [this.#outputStages, "rows"] as const
+      : [this.#stages, "tokens"] as const;
+    const { identity, outputs } = buffers;
+    stages.push(
+      await this.#attend(index, scope),
+      this.#matmul(layer.attentionOutput, scope, { output: "add" }, {
+        ...{ x: attended, y: attentionHidden, residual: hidden },
+        sources: last ? outputs : identity,
+      }),
+      this.#matmul(layer.gateUp, scope, { output: "swiglu", norm }, {
+        ...{ x: attentionHidden, y: activated, gain: layer.feedForwardNorm },
+      }),
+      this.#matmul(layer.down, scope, { output: "add" }, {
+        ...{ x: activated, y: hidden, residual: attentionHidden, sources: identity },
+      }),
+    );
+  }
+
+  #step(scope: Scope): GPUBuffer {
+    const { allTokens, outputRows } = this.#parts.buffers;
+    return scope === "tokens" ? allTokens : outputRows;
+  }
+
+  async #embed(): Promise<Stage> {
+    const { pipelines, weights: { embedding }, buffers } = this.#parts;
+    const parts = await Promise.all(embedding.parts.map(async ({ type, quants, scales, part }) => {
+      const compiled = await pipelines.compile(embedKernel({ type, columns: embedding.columns }));
+      const { allTokens: step, tokens, hidden } = buffers;
+      return this.#dispatcher(compiled, { quants, scales, part, step, tokens, hidden });
+    }));
+    return ({ tokens }) => parts.map((dispatch) => dispatch(1, tokens));
+  }
+
+  #matmul(
+    linear: Linear,
+    scope: Scope,
+    parameters: Pick<MatmulParameters, "output" | "norm">,
+    bound: Readonly<Record<string, Bound>>,
+  ): Stage {
+    const { pipelines } = this.#parts;
+    const { columns, width, parts } = linear;
+    const step = this.#step(scope);
+    const byTile = new Map<number, readonly Tiled[]>();
+    const prepare = async (tile: number) => {
+      const tiled: Tiled[] = [];
+      for (const { type, rows, quants, scales, part } of parts) {
+        const shape = { type, columns, tile, rows: rowsOfThread(rows, tile), ...parameters };
+        const compiled = await pipelines.compile(matmulKernel(shape));
+        const given = { quants, scales, part, step, width, ...bound };
+        const workgroups = Math.ceil(rows / rowsAtOnce(shape));
+        tiled.push({ workgroups, dispatch: this.#dispatcher(compiled, given) });
+      }
+      byTile.set(tile, tiled);
+    };
+    this.#matmuls[scope].push(prepare);
+    return (shape) => {
+      const tile = tileOf(shape[scope]);
+      const tiled = byTile.get(tile) ?? [];
+      return tiled.map(({ workgroups, dispatch }) =>
+        dispatch(workgroups, Math.ceil(shape[scope] / tile))
+      );
+    };
+  }
+
+  async #rotate(layer: number): Promise<Stage> {
+    const { pipelines, config, buffers, cache } = this.#parts;
+    const { heads, kvHeads, rope } = config;
+    const kernel = rotateKernel({
+      heads,
+      kv: cache.layout,
+      rotated: rope.dimensions,
+      dimensions: 0,
+    });
+    const { allTokens: step, tokens, tables, angles, qkv } = buffers;
+    const dispatch = this.#dispatcher(await pipelines.compile(kernel), {
+      ...{ step, tokens, tables, angles, qkv },
+      cache: cache.layers[layer] as GPUBuffer,
+    });
+    return (shape) => [dispatch(kvHeads, shape.tokens)];
+  }
+
+  async #attend(layer: number, scope: Scope): Promise<Stage> {
+    const { pipelines, config: { heads, kvHeads }, buffers, cache } = this.#parts;
+    const { blocks, tokens, tables, qkv, partials, attended, slabs, slabTokens } = buffers;
+    const parameters: AttendParameters = { heads, kv: cache.layout, blocks, pruned: false };
+    const attend = await pipelines.compile(attendKernel(parameters));
+    const merge = await pipelines.compile(mergeKernel(parameters));
+    const step = this.#step(scope);
+    const queries = scope === "tokens" ? buffers.identity : buffers.outputs;
+    const keys = cache.layers[layer] as GPUBuffer;
+    const bySlab = slabs.map(({ first, uniform: slab }) => {
+      const bound = { step, slab, queries, tokens, partials };
+      return {
+        first,
+        attend: this.#dispatcher(attend, { ...bound, tables, qkv, keys, values: keys }),
+        merge: this.#dispatcher(merge, { ...bound, attended }),
+      };
+    });
+    const tiles = kvHeads * headTiles(parameters).tiles;
+    return (shape) => {
+      const count = shape[scope];
+      const splits = splitsOf({ blocks: scope === "tokens" ? shape.blocks : shape.outputBlocks });
+      return bySlab.filter(({ first }) => first < count).flatMap(({ first, attend, merge }) => {
+        const queries = Math.min(count - first, slabTokens);
+        return [attend(splits, queries, tiles), merge(heads, queries)];
+      });
+    };
+  }
+
+  async #output(): Promise<Stage[]> {
+    const { pipelines, config, topK, weights, buffers } = this.#parts;
+    const { hidden, logits, chunks, summary, plainView: view } = buffers;
+    const { vocabularySize: vocabulary, endTokens } = config;
+    const kernel = rowSummaryKernel({ vocabulary, topK, endTokens });
+    const summarise = this.#dispatcher(await pipelines.compile(kernel), {
+      ...{ view, logits, chunks, summary },
+    });
+    const sums = await this.#rowChunks(view);
+    return [
+      this.#matmul(weights.output, "rows", { output: "store", norm: config.rmsEpsilon }, {
+        ...{ x: hidden, y: logits, gain: weights.outputNorm },
+      }),
+      ({ rows }) => [sums(rows), summarise(rows)],
+    ];
+  }
+
+  async #tempered(): Promise<readonly Dispatch[]> {
+    const { pipelines, config, buffers } = this.#parts;
+    const { chunks, uncertainty, temperedView: view } = buffers;
+    const kernel = rowUncertaintyKernel({ vocabulary: config.vocabularySize });
+    const join = this.#dispatcher(await pipelines.compile(kernel), { view, chunks, uncertainty });
+    const sums = await this.#rowChunks(view);
+    return [sums(1), join(1)];
+  }
+
+  async #rowChunks(view: GPUBuffer): Promise<(rows: number) => Dispatch> {
+    const { pipelines, config: { vocabularySize: vocabulary }, buffers } = this.#parts;
+    const { logits, chunks } = buffers;
+    const compiled = await pipelines.compile(rowChunksKernel({ vocabulary }));
+    const dispatch = this.#dispatcher(compiled, { view, logits, chunks });
+    return (rows) => dispatch(Math.ceil(chunksOf({ vocabulary }) / CHUNKS_AT_ONCE), rows);
+  }
+
+  #dispatcher({ kernel, pipeline, layout }: Compiled, bound: Readonly<Record<string, Bound>>) {
+    const { pipelines } = this.#parts;
+    const bindings = pipelines.bind({ kernel, pipeline, layout }, bound);
+    return (x: number, y = 1, z = 1): Dispatch => ({
+      kernel: kernel.name,
+      pipeline,
+      bindings,
+      workgroups: [x, y, z],
+    });
+  }
+}

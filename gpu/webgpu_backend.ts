@@ -1,0 +1,228 @@
+/** The Backend contract over one device. */
+import { attentionStats, type BlockCost } from "../core/engine/attention_cost.ts";
+import type {
+  Backend,
+  BackendInfo,
+  BackendLimits,
+  Draw,
+  ForwardResult,
+  SequenceInput,
+  Uncertainty,
+} from "../core/engine/backend.ts";
+import {
+  outputRows,
+  validateBatch,
+  validateBlock,
+  validateTokens,
+} from "../core/engine/backend_checks.ts";
+import { BackendError } from "../core/errors.ts";
+import type { ModelConfig } from "../core/model/config.ts";
+import type { RotaryAngles } from "./angles.ts";
+import { type Device, messageOf } from "./device.ts";
+import { drawFromRow } from "./draw_row.ts";
+import { summaryWords } from "./kernels/row_summary.ts";
+import { type Program, type ProgramParts, record } from "./program.ts";
+import { type Excerpt, readback } from "./readback.ts";
+import { statisticsOf, uncertaintyOf } from "./row_statistics.ts";
+import { writeStep } from "./step_buffers.ts";
+import { stepInput, TOKEN_WORDS } from "./step_input.ts";
+
+export interface BackendParts extends ProgramParts {
+  readonly program: Program;
+  readonly angles: RotaryAngles;
+}
+
+/** Ids up to which single logits are copied one by one, rather than the whole row. */
+const FEW_IDS = 64;
+
+export class WebGpuBackend implements Backend {
+  readonly config: ModelConfig;
+  readonly limits: BackendLimits;
+  readonly #device: Device;
+  readonly #parts: BackendParts;
+  readonly #info: BackendInfo;
+  /** Why nothing can be computed any more. */
+  #failure: string | undefined;
+  /** Rejects the calls in flight. */
+  readonly #inFlight = new Set<(error: BackendError) => void>();
+  /** Output rows of the latest step. */
+  #rows = 0;
+
+  constructor(device: Device, limits: BackendLimits, parts: BackendParts) {
+    this.config = parts.config;
+    this.limits = limits;
+    this.#device = device;
+    this.#parts = parts;
+    this.#info = {
+      kind: "webgpu",
+      variant: device.name,
+      threads: 1,
+      weightBytes: parts.weights.bytes,
+      kvBytes: limits.kvBlocks * parts.cache.blockBytes,
+    };
+    void device.lost.then((reason) => this.#fail(`the WebGPU device was lost: ${reason}`));
+    device.gpu.addEventListener("uncapturederror", (event) => {
+      this.#fail(
+        `the WebGPU device failed: ${messageOf((event as GPUUncapturedErrorEvent).error)}`,
+      );
+    });
+  }
+
+  describe(): BackendInfo {
+    return this.#info;
+  }
+
+  /** The device is of no use any more. */
+  #fail(reason: string): void {
+    if (this.#failure !== undefined) return;
+    this.#failure = reason;
+    for (const reject of this.#inFlight) reject(this.#error());
+    this.#device.gpu.destroy();
+  }
+
+  #error(cause?: unknown): BackendError {
+    return new BackendError(this.#failure ?? "the WebGPU device failed", { fatal: true }, {
+      cause,
+    });
+  }
+
+  /** Runs `work` on the device, unless that is gone, or goes meanwhile. */
+  async #run<T>(work: (gpu: GPUDevice) => Promise<T>): Promise<T> {
+    if (this.#failure !== undefined) throw this.#error();
+    const { promise: gone, reject } = Promise.withResolvers<never>();
+    this.#inFlight.add(reject);
+    try {
+      return await Promise.race([work(this.#device.gpu), gone]);
+    } catch (cause) {
+      // A read fails a moment before the device is known to be lost.
+      this.#fail(`the WebGPU device failed: ${messageOf(cause)}`);
+      throw this.#error(cause);
+    } finally {
+      this.#inFlight.delete(reject);
+    }
+  }
+
+  async forward(batch: readonly SequenceInput[], signal?: AbortSignal): Promise<ForwardResult> {
+    signal?.throwIfAborted();
+    validateBatch(batch, this.limits, this.config.vocabularySize, this.#info.prunes === true);
+    this.#rows = 0;
+    if (batch.length === 0) return { rows: [], attention: [] };
+    const { buffers, angles, program } = this.#parts;
+    const input = stepInput(batch);
+    const rows = batch.reduce((sum, sequence) => sum + outputRows(sequence), 0);
+    const words = await this.#run(async (gpu) => {
+      const tokens = input.tokens.length / TOKEN_WORDS;
+      await program.prepare({ tokens, rows });
+      writeStep(gpu, buffers, input, angles.of(input.tokens));
+      const encoder = gpu.createCommandEncoder();
+      const { blocks, outputBlocks } = input;
+      record(encoder, program.dispatches({ tokens, rows, blocks, outputBlocks }));
+      const size = 4 * rows * summaryWords(this.limits.topK);
+      const read = readback(gpu, encoder, [{ buffer: buffers.summary, offset: 0, size }]);
+      gpu.queue.submit([encoder.finish()]);
+      this.#rows = rows;
+      return new Uint32Array(await read());
+    });
+    return {
+      rows: Array.from({ length: rows }, (_, row) => statisticsOf(words, row, this.limits.topK)),
+      attention: batch.map((part) =>
+        attentionStats(this.config, part, undefined, this.#blockCost())
+      ),
+    };
+  }
+
+  #blockCost(): BlockCost {
+    const { config, cache } = this.#parts;
+    const recordBytes = cache.blockBytes / (config.layers * config.kvHeads);
+    return { recordBytes, codeBytes: 0, dimensions: 0 };
+  }
+
+  async logits(row: number): Promise<Float32Array> {
+    this.#checkRow(row);
+    const size = 4 * this.config.vocabularySize;
+    const { logits: buffer } = this.#parts.buffers;
+    return new Float32Array(await this.#read([{ buffer, offset: row * size, size }]));
+  }
+
+  async logitsOf(row: number, ids: ArrayLike<number>): Promise<Float32Array> {
+    this.#checkRow(row);
+    const { vocabularySize } = this.config;
+    validateTokens(ids, vocabularySize);
+    if (ids.length > FEW_IDS) {
+      const logits = await this.logits(row);
+      return Float32Array.from(ids, (id) => logits[id] ?? NaN);
+    }
+    const { logits: buffer } = this.#parts.buffers;
+    const first = row * vocabularySize;
+    const excerpts = Array.from(ids, (id) => ({ buffer, offset: 4 * (first + id), size: 4 }));
+    return new Float32Array(await this.#read(excerpts));
+  }
+
+  async draw(row: number, draw: Draw): Promise<number | undefined> {
+    validateTokens(draw.overrides.ids, this.config.vocabularySize);
+    return drawFromRow(await this.logits(row), draw);
+  }
+
+  #read(excerpts: readonly Excerpt[]): Promise<ArrayBuffer> {
+    return this.#run(async (gpu) => {
+      const encoder = gpu.createCommandEncoder();
+      const read = readback(gpu, encoder, excerpts);
+      gpu.queue.submit([encoder.finish()]);
+      return await read();
+    });
+  }
+
+  async tempered(row: number, temperature: number): Promise<Uncertainty> {
+    this.#checkRow(row);
+    if (!(temperature > 0 && temperature < Infinity)) {
+      throw new RangeError(`Cannot temper logits: temperature is ${temperature}, must be above 0`);
+    }
+    const { program, buffers } = this.#parts;
+    const [, z = NaN, a = NaN, b = NaN] = await this.#run(async (gpu) => {
+      const view = new DataView(new ArrayBuffer(8));
+      view.setUint32(0, row, true);
+      view.setFloat32(4, 1 / temperature, true);
+      gpu.queue.writeBuffer(buffers.temperedView, 0, view.buffer);
+      const encoder = gpu.createCommandEncoder();
+      record(encoder, program.uncertainty());
+      const read = readback(gpu, encoder, [{ buffer: buffers.uncertainty, offset: 0, size: 16 }]);
+      gpu.queue.submit([encoder.finish()]);
+      return new Float32Array(await read());
+    });
+    return uncertaintyOf(z, a, b);
+  }
+
+  #checkRow(row: number): void {
+    if (Number.isInteger(row) && row >= 0 && row < this.#rows) return;
+    throw new RangeError(`Cannot read logits: row is ${row}, the latest step has ${this.#rows}`);
+  }
+
+  async copyBlocks(pairs: readonly (readonly [from: number, to: number])[]): Promise<void> {
+    for (const block of pairs.flat()) validateBlock(block, this.limits.kvBlocks, "copyBlocks");
+    // deno-lint-ignore require-await -- the queue keeps the order, nobody has to wait
+    await this.#run(async () => this.#parts.cache.copy(pairs));
+  }
+
+  async readBlocks(blocks: readonly number[]): Promise<Uint8Array> {
+    for (const block of blocks) validateBlock(block, this.limits.kvBlocks, "readBlocks");
+    return new Uint8Array(await this.#read(this.#parts.cache.excerpts(blocks)));
+  }
+
+  async writeBlocks(blocks: readonly number[], content: Uint8Array): Promise<void> {
+    for (const block of blocks) validateBlock(block, this.limits.kvBlocks, "writeBlocks");
+    const expected = blocks.length * this.#parts.cache.blockBytes;
+    if (content.length !== expected) {
+      throw new RangeError(
+        `Cannot write KV blocks: content has ${content.length} bytes, expected are ${expected}`,
+      );
+    }
+    // deno-lint-ignore require-await -- as in copyBlocks
+    await this.#run(async () => this.#parts.cache.write(blocks, content));
+  }
+
+  // deno-lint-ignore require-await -- the contract is asynchronous
+  async dispose(): Promise<void> {
+    this.#rows = 0;
+    this.#fail("the backend was disposed");
+  }
+}
