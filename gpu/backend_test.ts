@@ -38,6 +38,10 @@ async function tinyBackend(
   return await createWebGpuBackend({ files: await filesOf(model), ...sizes, ...options });
 }
 
+/** One for all tests that need no more: compiling its kernels is what takes time. */
+let shared: Promise<Backend> | undefined;
+const sharedBackend = () => shared ??= tinyBackend();
+
 /** Token ids without a pattern. */
 const text = (count: number, seed = 1) =>
   Array.from({ length: count }, (_, i) => (i * i * 31 + i * 7 * seed + seed) % 200);
@@ -143,7 +147,7 @@ for (const kvType of ["f16", "f32"] as const) {
     name: `WebGpuBackend, KV ${kvType}: chunks and neighbours never change a bit`,
     ignore,
   }, async () => {
-    const backend = await tinyBackend({ kvType });
+    const backend = kvType === "f16" ? await sharedBackend() : await tinyBackend({ kvType });
     const prompt = text(77);
     const whole = await prefill(backend, prompt, blocks(5), 77);
     for (const chunk of [1, 2, 5, 16, 31]) {
@@ -156,14 +160,14 @@ for (const kvType of ["f16", "f32"] as const) {
       prompts.map((prompt, i) => part(prompt, 0, blocks(4, 8 + 4 * i))),
     );
     assertEquals(await rowsOf(backend, together), alone);
-    await backend.dispose();
+    if (kvType !== "f16") await backend.dispose();
   });
 }
 
 Deno.test(
   { name: "WebGpuBackend: all rows equal the last rows of shorter prompts", ignore },
   async () => {
-    const backend = await tinyBackend();
+    const backend = await sharedBackend();
     const prompt = text(20);
     const result = await backend.forward([part(prompt, 0, blocks(2), "all")]);
     const all = await rowsOf(backend, result);
@@ -171,19 +175,17 @@ Deno.test(
       const last = await prefill(backend, prompt.slice(0, length), blocks(2, 4), 64);
       assertEquals(all[length - 1], last, `length ${length}`);
     }
-    await backend.dispose();
   },
 );
 
 Deno.test({ name: "WebGpuBackend cuts what is larger than a binding", ignore }, async () => {
-  const whole = await tinyBackend();
+  const whole = await sharedBackend();
   // Two rows of the down projection, 128 columns in 4 bits, have 128 bytes.
   const cut = await tinyBackend({ bindingBytes: 4096 });
   const expected = await prefill(whole, text(40), blocks(3), 64);
   assertEquals(await prefill(cut, text(40), blocks(3), 64), expected);
   const error = await assertRejects(() => tinyBackend({ bindingBytes: 64 }), ModelError);
   assertStringIncludes(error.message, "two of its rows have 128 bytes");
-  await whole.dispose();
   await cut.dispose();
 });
 
@@ -201,7 +203,7 @@ Deno.test({ name: "WebGpuBackend refuses by name what no binding holds", ignore 
 });
 
 Deno.test({ name: "WebGpuBackend copies, reads and writes blocks", ignore }, async () => {
-  const backend = await tinyBackend();
+  const backend = await sharedBackend();
   const tokens = text(40);
   await prefill(backend, tokens.slice(0, 33), blocks(3), 64);
   const content = await backend.readBlocks([2, 0, 1]);
@@ -220,7 +222,6 @@ Deno.test({ name: "WebGpuBackend copies, reads and writes blocks", ignore }, asy
     RangeError,
     `content has ${content.length} bytes, expected are ${content.length / 3 * 2}`,
   );
-  await backend.dispose();
 });
 
 Deno.test(
@@ -256,7 +257,7 @@ Deno.test({
   name: "WebGpuBackend tells single logits, and a row's uncertainty at any temperature",
   ignore,
 }, async () => {
-  const backend = await tinyBackend();
+  const backend = await sharedBackend();
   const { rows: [stats] } = await backend.forward([part(text(9), 0, blocks(1))]);
   const logits = await backend.logits(0);
   const ids = Uint32Array.of(7, 0, 199);
@@ -268,7 +269,6 @@ Deno.test({
   assertAlmostEquals(varentropy, stats!.varentropy, 1e-5);
   assertLess((await backend.tempered(0, 0.5)).entropy, entropy);
   await assertRejects(() => backend.tempered(0, 0), RangeError, "temperature is 0");
-  await backend.dispose();
 });
 
 Deno.test(

@@ -6,15 +6,20 @@ import type { AttentionSettings } from "../engine/attention/attention_settings.t
 import type { Backend } from "../engine/backend.ts";
 import type { Engine } from "../engine/engine.ts";
 import { LocalEngine } from "../engine/local_engine.ts";
+import { BackendError } from "../errors.ts";
 import { createPolicy, type PolicyName } from "../engine/scheduling/policies/mod.ts";
 import { type OpenedModel, openModel } from "../model/gguf/open_model.ts";
 import type { ByteSource } from "../model/source.ts";
 import type { ModelFiles } from "../model/tensors.ts";
+import type { WebGpuBackendOptions } from "../../gpu/backend.ts";
 import { createWasmBackend } from "../../wasm/backend.ts";
 import { calibrateBackend, type CalibratedBackend } from "./calibrated_backend.ts";
 
-/** The backends that can be asked for. `auto` takes the fastest that works here. */
-export const BACKENDS = ["auto", "wasm"] as const;
+/**
+ * The backends that can be asked for. `auto` takes WebGPU where there is a GPU, else WASM; an adapter
+ * that only plays a GPU in software is none, for WASM is faster.
+ */
+export const BACKENDS = ["auto", "wasm", "webgpu"] as const;
 export type BackendName = typeof BACKENDS[number];
 
 /** How an engine runs. Plain data: it crosses to a Worker as it is. */
@@ -72,7 +77,7 @@ export async function openEngine(
   const attention = { policy: "off", ...settings.attention } as const;
   const open = async (model: OpenedModel): Promise<CalibratedBackend> => {
     const path = "paths" in location ? location.paths[0] : undefined;
-    const backend = await createBackend(model.files, settings);
+    const backend = await createBackend(model.files, settings, log);
     return await calibrateBackend(backend, model, { policy: attention.policy, path, log });
   };
   const reopen = () =>
@@ -96,23 +101,51 @@ export async function openEngine(
 /**
  * The backend that an engine of these settings runs on.
  *
+ * @param log Told why `auto` takes WASM where there is WebGPU.
  * @throws {ModelError} The model cannot be used.
  * @throws {RangeError} A setting is out of range.
+ * @throws {BackendError} `webgpu` was asked for, and there is no adapter or no device.
  */
-export function createBackend(
+export async function createBackend(
   files: ModelFiles,
   settings: EngineSettings = {},
+  log: (line: string) => void = () => {},
 ): Promise<Backend> {
   const { backend = "auto", threads, context, kvBlocks } = settings;
   if (!BACKENDS.includes(backend)) {
     throw new RangeError(`Cannot use backend "${backend}": it takes ${BACKENDS.join(", ")}`);
   }
-  return createWasmBackend({
+  const options = {
     files,
-    ...(threads !== undefined && { threads }),
     ...(context !== undefined && { contextLength: context }),
     ...(kvBlocks !== undefined && { kvBlocks }),
-  });
+  };
+  if (backend === "webgpu") return await onWebGpu(options);
+  if (backend === "auto" && await hasGpu(log)) {
+    try {
+      return await onWebGpu(options);
+    } catch (error) {
+      // A device that fails once it is there is an error to be seen, not a reason to be slow.
+      if (!(error instanceof BackendError) || error.fatal) throw error;
+      log(`${error.message}; using WASM`);
+    }
+  }
+  return await createWasmBackend({ ...options, ...(threads !== undefined && { threads }) });
+}
+
+/** Loaded here, for most hosts have no GPU. */
+const webGpu = () => import("../../gpu/backend.ts");
+
+async function onWebGpu(options: WebGpuBackendOptions): Promise<Backend> {
+  return await (await webGpu()).createWebGpuBackend(options);
+}
+
+/** Whether this machine has a GPU; a processor that plays one is slower than WASM. */
+async function hasGpu(log: (line: string) => void): Promise<boolean> {
+  if (globalThis.navigator?.gpu === undefined) return false;
+  const adapter = await (await webGpu()).probeAdapter();
+  if (adapter?.software) log(`WebGPU has only a software adapter (${adapter.name}); using WASM`);
+  return adapter?.software === false;
 }
 
 /** Lends a model's sources to `use`, and closes them where it opened them. */

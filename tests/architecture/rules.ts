@@ -52,7 +52,7 @@ export const AREAS: readonly Area[] = [
   },
   {
     path: "core/host/",
-    may: ["core/", "wasm/", "mod.ts"],
+    may: ["core/", "wasm/", "gpu/", "mod.ts"],
     packages: ["node:", "@hono/node-server", "@zip.js/zip.js", "hono", "ml-matrix"],
   },
   { path: "core/host/build.ts", may: [], packages: ["node:", "esbuild"] },

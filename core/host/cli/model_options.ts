@@ -10,7 +10,10 @@ export const MODEL_OPTIONS = {
     help: "path, https URL, hf:owner/repo/file.gguf, pip:package or a known name",
   },
   "model-dir": { value: "DIR", help: "folder for models (else ENTROPIC_MODEL_DIR)" },
-  backend: { value: "B", help: `${BACKENDS.join(" or ")} (default auto)` },
+  backend: {
+    value: "B",
+    help: `${BACKENDS.join(", ")} (default auto: WebGPU on a GPU, else WASM)`,
+  },
   threads: { value: "N", help: "compute threads (default 1)" },
   context: { value: "N", help: "longest prompt plus completion, in tokens (default: the model's)" },
   "kv-blocks": { value: "N", help: "KV cache blocks of 16 tokens, shared by all requests" },

@@ -1,0 +1,116 @@
+/** The engine on WebGPU: which backend it takes, and what becomes of requests when a device goes. */
+import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
+import type { Engine } from "../../core/engine/engine.ts";
+import { LocalEngine } from "../../core/engine/local_engine.ts";
+import { BackendError } from "../../core/errors.ts";
+import { openEngine } from "../../core/host/open_engine.ts";
+import { openModel } from "../../core/model/gguf/open_model.ts";
+import { MemorySource } from "../../core/model/memory_source.ts";
+import { createWebGpuBackend } from "../../gpu/backend.ts";
+import { createWasmBackend } from "../../wasm/backend.ts";
+import { capturedGpu } from "../support/captured_gpu.ts";
+import { request, run } from "../support/engine_runs.ts";
+import { ADAPTER } from "../support/gpu.ts";
+import { tinyModel } from "../support/tiny_model.ts";
+
+const ignore = ADAPTER === undefined;
+const MODEL = tinyModel({ type: "F16" });
+const sources = () => [new MemorySource("tiny.gguf", MODEL)];
+const PROMPT = Array.from({ length: 40 }, (_, i) => (7 * i + i * i) % 200);
+
+Deno.test({
+  name: "LocalEngine on WebGPU fails the request in flight with its device, and serves the next",
+  ignore,
+}, async () => {
+  const { gpu, devices } = capturedGpu();
+  const open = async () => {
+    const { files } = await openModel(sources());
+    return await createWebGpuBackend({ files, gpu, kvBlocks: 64, warmUp: false });
+  };
+  const engine = new LocalEngine(await open(), { recover: open });
+  const stream = await engine.submit(request(PROMPT, { maxTokens: 200, ignoreEos: true }));
+  let tokens = 0;
+  const error = await assertRejects(async () => {
+    for await (const event of stream) {
+      if (event.type === "token" && ++tokens === 3) devices[0]?.destroy();
+    }
+  }, BackendError);
+  assertStringIncludes(error.message, "the WebGPU device");
+  assert(tokens >= 3 && tokens < 200);
+
+  const next = await run(engine, request(PROMPT, { maxTokens: 4, ignoreEos: true }));
+  assertEquals(next.tokens.length, 4);
+  assertEquals(devices.length, 2);
+  const { kvBlocksFree, kvBlocksTotal } = await engine.stats();
+  assertEquals(kvBlocksFree, kvBlocksTotal);
+  await engine.dispose();
+});
+
+Deno.test({ name: "openEngine on WebGPU draws the greedy tokens of WASM", ignore }, async () => {
+  const { files } = await openModel(sources());
+  const engines = [
+    await openEngine({ sources: sources() }, { backend: "webgpu", kvBlocks: 64 }),
+    new LocalEngine(await createWasmBackend({ files, kvType: "f32", kvBlocks: 64 })),
+  ];
+  const runs = [];
+  for (const engine of engines) {
+    runs.push(await run(engine, request(PROMPT, { maxTokens: 24, ignoreEos: true })));
+    await engine.dispose();
+  }
+  const [gpu, wasm] = runs;
+  assertEquals(engines.map(({ info }) => info.backend.kind), ["webgpu", "wasm"]);
+  assertEquals(gpu!.tokens, wasm!.tokens);
+});
+
+/** Opens an engine by default where `navigator.gpu` is another. */
+async function openAuto(
+  gpu: unknown,
+): Promise<{ readonly engine: Engine; readonly lines: string[] }> {
+  const lines: string[] = [];
+  const own = Object.getOwnPropertyDescriptor(navigator, "gpu");
+  Object.defineProperty(navigator, "gpu", { value: gpu, configurable: true });
+  try {
+    const context = { log: (line: string) => void lines.push(line) };
+    const engine = await openEngine({ sources: sources() }, { kvBlocks: 64 }, context);
+    return { engine, lines };
+  } finally {
+    if (own) Object.defineProperty(navigator, "gpu", own);
+    else delete (navigator as { gpu?: GPU }).gpu;
+  }
+}
+
+const adapter = (description: string, requestDevice: () => Promise<unknown>) => ({
+  features: new Set(),
+  limits: {},
+  info: { description, vendor: "", architecture: "", device: "" },
+  requestDevice,
+});
+
+Deno.test("openEngine takes WASM by default where WebGPU is of no use, and says so", async () => {
+  const refuse = () => Promise.reject(new Error("out of devices"));
+  const cases: [gpu: unknown, said: string | undefined][] = [
+    [undefined, undefined],
+    [{ requestAdapter: () => Promise.resolve(null) }, undefined],
+    [
+      { requestAdapter: () => Promise.resolve(adapter("llvmpipe", refuse)) },
+      "WebGPU has only a software adapter (llvmpipe); using WASM",
+    ],
+    [
+      { requestAdapter: () => Promise.resolve(adapter("Some GPU", refuse)) },
+      "Cannot open a WebGPU device: out of devices; using WASM",
+    ],
+  ];
+  for (const [gpu, said] of cases) {
+    const { engine, lines } = await openAuto(gpu);
+    assertEquals(engine.info.backend.kind, "wasm");
+    assertEquals(lines, said === undefined ? [] : [said]);
+    await engine.dispose();
+  }
+});
+
+Deno.test("openEngine says why WebGPU cannot be had where it was asked for", async () => {
+  const none = { requestAdapter: () => Promise.resolve(null) } as unknown as GPU;
+  const { files } = await openModel(sources());
+  const error = await assertRejects(() => createWebGpuBackend({ files, gpu: none }), BackendError);
+  assertStringIncludes(error.message, "Cannot use WebGPU: no adapter was found");
+});
