@@ -16,7 +16,7 @@ import type { ModelConfig } from "../core/model/config.ts";
 import { attentionStats, type BlockCost } from "../core/engine/attention_cost.ts";
 import type { Kernel } from "./kernel.ts";
 import type { Variant } from "./loader.ts";
-import { checkSketch, momentsOf, packSketch } from "./pruning.ts";
+import { DIMENSIONS, packSketch } from "./pruning.ts";
 import { startThreads, type Threads } from "./threads.ts";
 import {
   outputRows,
@@ -24,6 +24,7 @@ import {
   validateBlock,
   validateTokens,
 } from "../core/engine/backend_checks.ts";
+import { checkSketch, momentsOf } from "../core/engine/backend_pruning.ts";
 
 export class WasmBackend implements Backend {
   readonly config: ModelConfig;
@@ -230,7 +231,7 @@ export class WasmBackend implements Backend {
 
   // deno-lint-ignore require-await -- as above
   async #useSketch(sketch: KeySketch | undefined): Promise<void> {
-    if (sketch !== undefined) checkSketch(sketch, this.config);
+    if (sketch !== undefined) checkSketch(sketch, this.config, DIMENSIONS);
     const dimensions = sketch?.dimensions ?? 0;
     const maps = sketch ? packSketch(sketch) : new Float32Array();
     const codeBytes = this.#run((kernel) => {

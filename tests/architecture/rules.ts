@@ -18,6 +18,7 @@ const BACKEND_KIT = [
   "core/engine/attention_cost.ts",
   "core/engine/backend_checks.ts",
   "core/engine/backend_limits.ts",
+  "core/engine/backend_pruning.ts",
 ];
 
 export const AREAS: readonly Area[] = [
