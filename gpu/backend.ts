@@ -72,7 +72,7 @@ async function createOn(device: Device, options: WebGpuBackendOptions): Promise<
       for (const count of TILES) await program.prepare({ tokens: count, rows: count });
     }
     const angles = new RotaryAngles(config, weights.ropeFactors);
-    return new WebGpuBackend(device, limits, { ...parts, program, angles });
+    return new WebGpuBackend(device, limits, parts, program, angles);
   });
 }
 

@@ -2,53 +2,71 @@
 import { blockBytes, type KvLayout } from "./kv_layout.ts";
 import type { Excerpt } from "./readback.ts";
 
+/** A buffer with a part for each block. */
+interface Stream {
+  readonly buffer: GPUBuffer;
+  /** Bytes of a block in it. */
+  readonly size: number;
+}
+
+/** Looked up when it is needed: a runtime without WebGPU has no such names. */
+const copied = () => GPUBufferUsage.COPY_DST | GPUBufferUsage.COPY_SRC;
+
 export class KvCache {
   readonly layout: KvLayout;
   /** One buffer a layer, laid out as `kv_layout.ts` says. */
   readonly layers: readonly GPUBuffer[];
   readonly #gpu: GPUDevice;
-  /** A block of every layer, for copies within a buffer, which WebGPU has not. */
-  readonly #aside: GPUBuffer;
+  /** All that moves with a block: keys and values of each layer, and their codes. */
+  #streams: readonly Stream[];
+  /** Room for a block, for copies within a buffer, which WebGPU has not. */
+  #aside: GPUBuffer;
 
   constructor(gpu: GPUDevice, layout: KvLayout, layers: number, blocks: number) {
     this.#gpu = gpu;
     this.layout = layout;
-    const usage = GPUBufferUsage.COPY_DST | GPUBufferUsage.COPY_SRC;
-    const size = blocks * blockBytes(layout);
+    const size = blockBytes(layout);
     this.layers = Array.from({ length: layers }, (_, layer) =>
       gpu.createBuffer({
         label: `KV cache of layer ${layer}`,
-        size,
-        usage: usage | GPUBufferUsage.STORAGE,
+        size: blocks * size,
+        usage: copied() | GPUBufferUsage.STORAGE,
       }));
-    this.#aside = gpu.createBuffer({ size: this.blockBytes, usage });
+    this.#streams = this.layers.map((buffer) => ({ buffer, size }));
+    this.#aside = gpu.createBuffer({ size: this.blockBytes, usage: copied() });
   }
 
-  /** Bytes of a block over all layers. */
+  /** Bytes of a block over all layers, codes included. */
   get blockBytes(): number {
-    return this.layers.length * blockBytes(this.layout);
+    return this.#streams.reduce((sum, { size }) => sum + size, 0);
+  }
+
+  /** Lets the codes of each layer, so many bytes a block, move with their blocks. */
+  setCodes(codes: readonly GPUBuffer[], size: number): void {
+    const records = this.#streams.slice(0, this.layers.length);
+    this.#streams = [...records, ...codes.map((buffer) => ({ buffer, size }))];
+    this.#aside.destroy();
+    this.#aside = this.#gpu.createBuffer({ size: this.blockBytes, usage: copied() });
   }
 
   /** Copies blocks, `[from, to]`, in order. */
   copy(pairs: readonly (readonly [from: number, to: number])[]): void {
-    const size = blockBytes(this.layout);
     const encoder = this.#gpu.createCommandEncoder();
     for (const [from, to] of pairs) {
-      for (const [i, layer] of this.layers.entries()) {
-        encoder.copyBufferToBuffer(layer, from * size, this.#aside, i * size, size);
-      }
-      for (const [i, layer] of this.layers.entries()) {
-        encoder.copyBufferToBuffer(this.#aside, i * size, layer, to * size, size);
+      let at = 0;
+      for (const { buffer, size } of this.#streams) {
+        encoder.copyBufferToBuffer(buffer, from * size, this.#aside, at, size);
+        encoder.copyBufferToBuffer(this.#aside, at, buffer, to * size, size);
+        at += size;
       }
     }
     this.#gpu.queue.submit([encoder.finish()]);
   }
 
-  /** Where blocks lie: all layers of one after the other. */
+  /** Where blocks lie: all streams of one after the other. */
   excerpts(blocks: readonly number[]): Excerpt[] {
-    const size = blockBytes(this.layout);
     return blocks.flatMap((block) =>
-      this.layers.map((buffer) => ({ buffer, offset: block * size, size }))
+      this.#streams.map(({ buffer, size }) => ({ buffer, offset: block * size, size }))
     );
   }
 

@@ -19,13 +19,16 @@ import {
   rowsOfThread,
   TILES,
 } from "./kernels/matmul.ts";
+import { momentsKernel } from "./kernels/moments.ts";
 import { rotateKernel } from "./kernels/rotate.ts";
 import { CHUNKS_AT_ONCE, chunksOf, rowChunksKernel } from "./kernels/row_chunks.ts";
 import { rowSummaryKernel } from "./kernels/row_summary.ts";
 import { rowUncertaintyKernel } from "./kernels/row_uncertainty.ts";
+import { selectKernel } from "./kernels/select.ts";
 import type { KvCache } from "./kv_cache.ts";
 import type { Linear } from "./matrix.ts";
 import type { Bound, Compiled, Pipelines } from "./pipelines.ts";
+import type { MomentBuffers, SketchBuffers } from "./pruning.ts";
 import type { StepBuffers } from "./step_buffers.ts";
 import type { LayerWeights, ModelWeights } from "./weights.ts";
 
@@ -54,6 +57,8 @@ export interface StepShape {
   /** Most blocks that a token, and a token with output, attends to. */
   readonly blocks: number;
   readonly outputBlocks: number;
+  /** Whether a token's attention may be pruned. */
+  readonly pruned: boolean;
 }
 
 /** Some dispatches of a step, given its shape. */
@@ -76,6 +81,17 @@ export interface ProgramParts {
   readonly weights: ModelWeights;
   readonly buffers: StepBuffers;
   readonly cache: KvCache;
+  /** What pruned attention looks at first. */
+  readonly sketch?: SketchBuffers | undefined;
+  /** Where moments are gathered. */
+  readonly moments?: MomentBuffers | undefined;
+}
+
+/** A layer's buffer, of which there is one for each layer. */
+function of(buffers: readonly GPUBuffer[], layer: number): GPUBuffer {
+  const buffer = buffers[layer];
+  if (buffer === undefined) throw new RangeError(`Cannot bind layer ${layer}: it has no buffer`);
+  return buffer;
 }
 
 /** The smallest tile that takes all tokens, else the largest there is. */
@@ -143,8 +159,9 @@ export class Program {
       this.#matmul(layer.qkv, "tokens", { output: "store", norm }, {
         ...{ x: hidden, y: qkv, gain: layer.attentionNorm },
       }),
-      await this.#rotate(index),
     );
+    if (this.#parts.moments) this.#stages.push(await this.#gather(index, this.#parts.moments));
+    this.#stages.push(await this.#rotate(index));
     const last = index + 1 === weights.layers.length;
     const [stages, scope] = last
       ? [this.#outputStages, "rows"] as const
@@ -211,37 +228,53 @@ export class Program {
     };
   }
 
-  async #rotate(layer: number): Promise<Stage> {
-    const { pipelines, config, buffers, cache } = this.#parts;
-    const { heads, kvHeads, rope } = config;
-    const kernel = rotateKernel({
-      heads,
-      kv: cache.layout,
-      rotated: rope.dimensions,
-      dimensions: 0,
+  async #gather(layer: number, { angles, sums }: MomentBuffers): Promise<Stage> {
+    const { pipelines, config: { heads, kvHeads, headSize, rope }, buffers } = this.#parts;
+    const kernel = momentsKernel({ heads, kvHeads, headSize, rotated: rope.dimensions });
+    const { allTokens: step, qkv } = buffers;
+    const dispatch = this.#dispatcher(await pipelines.compile(kernel), {
+      ...{ step, angles, qkv },
+      sums: of(sums, layer),
     });
+    return () => [dispatch(headSize, kvHeads)];
+  }
+
+  async #rotate(layer: number): Promise<Stage> {
+    const { pipelines, config: { heads, kvHeads, rope }, buffers, cache, sketch } = this.#parts;
+    const dimensions = sketch?.dimensions ?? 0;
+    const kernel = rotateKernel({ heads, kv: cache.layout, rotated: rope.dimensions, dimensions });
     const { allTokens: step, tokens, tables, angles, qkv } = buffers;
     const dispatch = this.#dispatcher(await pipelines.compile(kernel), {
       ...{ step, tokens, tables, angles, qkv },
-      cache: cache.layers[layer] as GPUBuffer,
+      cache: of(cache.layers, layer),
+      ...(sketch && { sketch: of(sketch.maps, layer), codes: of(sketch.codes, layer) }),
     });
     return (shape) => [dispatch(kvHeads, shape.tokens)];
   }
 
   async #attend(layer: number, scope: Scope): Promise<Stage> {
-    const { pipelines, config: { heads, kvHeads }, buffers, cache } = this.#parts;
-    const { blocks, tokens, tables, qkv, partials, attended, slabs, slabTokens } = buffers;
-    const parameters: AttendParameters = { heads, kv: cache.layout, blocks, pruned: false };
+    const { pipelines, config: { heads, kvHeads }, buffers, cache, sketch } = this.#parts;
+    const { blocks, tokens, tables, qkv, partials, attended, counters, slabs, slabTokens } =
+      buffers;
+    const pruned = sketch !== undefined;
+    const parameters: AttendParameters = { heads, kv: cache.layout, blocks, pruned };
     const attend = await pipelines.compile(attendKernel(parameters));
     const merge = await pipelines.compile(mergeKernel(parameters));
+    const select = sketch &&
+      await pipelines.compile(selectKernel({ ...parameters, dimensions: sketch.dimensions }));
     const step = this.#step(scope);
     const queries = scope === "tokens" ? buffers.identity : buffers.outputs;
-    const keys = cache.layers[layer] as GPUBuffer;
+    const keys = of(cache.layers, layer);
     const bySlab = slabs.map(({ first, uniform: slab }) => {
-      const bound = { step, slab, queries, tokens, partials };
+      const chosen = sketch && { chosen_blocks: sketch.chosen };
+      const bound = { step, slab, queries, tokens, partials, tables, qkv, ...chosen };
       return {
         first,
-        attend: this.#dispatcher(attend, { ...bound, tables, qkv, keys, values: keys }),
+        select: select && sketch && this.#dispatcher(select, {
+          ...bound,
+          ...{ sketch: of(sketch.maps, layer), codes: of(sketch.codes, layer), counters },
+        }),
+        attend: this.#dispatcher(attend, { ...bound, keys, values: keys }),
         merge: this.#dispatcher(merge, { ...bound, attended }),
       };
     });
@@ -249,10 +282,16 @@ export class Program {
     return (shape) => {
       const count = shape[scope];
       const splits = splitsOf({ blocks: scope === "tokens" ? shape.blocks : shape.outputBlocks });
-      return bySlab.filter(({ first }) => first < count).flatMap(({ first, attend, merge }) => {
-        const queries = Math.min(count - first, slabTokens);
-        return [attend(splits, queries, tiles), merge(heads, queries)];
-      });
+      return bySlab.filter(({ first }) => first < count).flatMap(
+        ({ first, select, attend, merge }) => {
+          const queries = Math.min(count - first, slabTokens);
+          return [
+            ...(select && shape.pruned ? [select(kvHeads, queries)] : []),
+            attend(splits, queries, tiles),
+            merge(heads, queries),
+          ];
+        },
+      );
     };
   }
 

@@ -1,11 +1,15 @@
 /** The Backend contract over one device. */
 import { attentionStats, type BlockCost } from "../core/engine/attention_cost.ts";
 import type {
+  AttentionStats,
   Backend,
   BackendInfo,
   BackendLimits,
   Draw,
   ForwardResult,
+  KeyMoments,
+  KeySketch,
+  Pruning,
   SequenceInput,
   Uncertainty,
 } from "../core/engine/backend.ts";
@@ -15,22 +19,25 @@ import {
   validateBlock,
   validateTokens,
 } from "../core/engine/backend_checks.ts";
+import { checkSketch, momentsOf } from "../core/engine/backend_pruning.ts";
 import { BackendError } from "../core/errors.ts";
 import type { ModelConfig } from "../core/model/config.ts";
 import type { RotaryAngles } from "./angles.ts";
-import { type Device, messageOf } from "./device.ts";
+import { checked, type Device, messageOf } from "./device.ts";
 import { drawFromRow } from "./draw_row.ts";
 import { summaryWords } from "./kernels/row_summary.ts";
-import { type Program, type ProgramParts, record } from "./program.ts";
+import { Program, type ProgramParts, record } from "./program.ts";
+import {
+  destroyMoments,
+  destroySketch,
+  DIMENSIONS,
+  momentBuffers,
+  sketchBuffers,
+} from "./pruning.ts";
 import { type Excerpt, readback } from "./readback.ts";
 import { statisticsOf, uncertaintyOf } from "./row_statistics.ts";
 import { writeStep } from "./step_buffers.ts";
 import { stepInput, TOKEN_WORDS } from "./step_input.ts";
-
-export interface BackendParts extends ProgramParts {
-  readonly program: Program;
-  readonly angles: RotaryAngles;
-}
 
 /** Ids up to which single logits are copied one by one, rather than the whole row. */
 const FEW_IDS = 64;
@@ -39,8 +46,15 @@ export class WebGpuBackend implements Backend {
   readonly config: ModelConfig;
   readonly limits: BackendLimits;
   readonly #device: Device;
-  readonly #parts: BackendParts;
-  readonly #info: BackendInfo;
+  readonly #angles: RotaryAngles;
+  readonly pruning: Pruning = {
+    gather: (on, stretch) => this.#gather(on, stretch),
+    useSketch: (sketch) => this.#useSketch(sketch),
+  };
+  #parts: ProgramParts;
+  #program: Program;
+  /** Tokens whose moments were gathered. */
+  #gathered = 0;
   /** Why nothing can be computed any more. */
   #failure: string | undefined;
   /** Rejects the calls in flight. */
@@ -48,18 +62,19 @@ export class WebGpuBackend implements Backend {
   /** Output rows of the latest step. */
   #rows = 0;
 
-  constructor(device: Device, limits: BackendLimits, parts: BackendParts) {
+  constructor(
+    device: Device,
+    limits: BackendLimits,
+    parts: ProgramParts,
+    program: Program,
+    angles: RotaryAngles,
+  ) {
     this.config = parts.config;
     this.limits = limits;
     this.#device = device;
     this.#parts = parts;
-    this.#info = {
-      kind: "webgpu",
-      variant: device.name,
-      threads: 1,
-      weightBytes: parts.weights.bytes,
-      kvBytes: limits.kvBlocks * parts.cache.blockBytes,
-    };
+    this.#program = program;
+    this.#angles = angles;
     void device.lost.then((reason) => this.#fail(`the WebGPU device was lost: ${reason}`));
     device.gpu.addEventListener("uncapturederror", (event) => {
       this.#fail(
@@ -69,7 +84,15 @@ export class WebGpuBackend implements Backend {
   }
 
   describe(): BackendInfo {
-    return this.#info;
+    const { weights, cache, sketch } = this.#parts;
+    return {
+      kind: "webgpu",
+      variant: this.#device.name,
+      threads: 1,
+      weightBytes: weights.bytes,
+      kvBytes: this.limits.kvBlocks * cache.blockBytes,
+      prunes: sketch !== undefined,
+    };
   }
 
   /** The device is of no use any more. */
@@ -104,37 +127,74 @@ export class WebGpuBackend implements Backend {
 
   async forward(batch: readonly SequenceInput[], signal?: AbortSignal): Promise<ForwardResult> {
     signal?.throwIfAborted();
-    validateBatch(batch, this.limits, this.config.vocabularySize, this.#info.prunes === true);
+    const { sketch } = this.#parts;
+    validateBatch(batch, this.limits, this.config.vocabularySize, sketch !== undefined);
     this.#rows = 0;
     if (batch.length === 0) return { rows: [], attention: [] };
-    const { buffers, angles, program } = this.#parts;
     const input = stepInput(batch);
     const rows = batch.reduce((sum, sequence) => sum + outputRows(sequence), 0);
+    const statistics = 4 * rows * summaryWords(this.limits.topK);
     const words = await this.#run(async (gpu) => {
+      const { buffers, moments } = this.#parts;
       const tokens = input.tokens.length / TOKEN_WORDS;
-      await program.prepare({ tokens, rows });
-      writeStep(gpu, buffers, input, angles.of(input.tokens));
+      await this.#program.prepare({ tokens, rows });
+      writeStep(gpu, buffers, input, this.#angles.of(input.tokens));
+      if (moments) {
+        const stretched = this.#angles.of(input.tokens, moments.stretch);
+        gpu.queue.writeBuffer(moments.angles, 0, stretched);
+        this.#gathered += tokens;
+      }
       const encoder = gpu.createCommandEncoder();
-      const { blocks, outputBlocks } = input;
-      record(encoder, program.dispatches({ tokens, rows, blocks, outputBlocks }));
-      const size = 4 * rows * summaryWords(this.limits.topK);
-      const read = readback(gpu, encoder, [{ buffer: buffers.summary, offset: 0, size }]);
+      if (input.pruned) encoder.clearBuffer(buffers.counters);
+      record(encoder, this.#program.dispatches({ ...input, tokens, rows }));
+      const read = readback(gpu, encoder, [
+        { buffer: buffers.summary, offset: 0, size: statistics },
+        ...this.#counters(batch),
+      ]);
       gpu.queue.submit([encoder.finish()]);
       this.#rows = rows;
       return new Uint32Array(await read());
     });
+    const counted = new Float32Array(words.buffer, statistics);
     return {
       rows: Array.from({ length: rows }, (_, row) => statisticsOf(words, row, this.limits.topK)),
-      attention: batch.map((part) =>
-        attentionStats(this.config, part, undefined, this.#blockCost())
-      ),
+      attention: this.#attention(batch, counted),
     };
   }
 
-  #blockCost(): BlockCost {
-    const { config, cache } = this.#parts;
-    const recordBytes = cache.blockBytes / (config.layers * config.kvHeads);
-    return { recordBytes, codeBytes: 0, dimensions: 0 };
+  /** Where the counters of the pruned sequences lie. */
+  #counters(batch: readonly SequenceInput[]): Excerpt[] {
+    const { counters: buffer } = this.#parts.buffers;
+    const perToken = 8 * this.config.kvHeads;
+    let first = 0;
+    return batch.flatMap(({ tokens, attention }) => {
+      const excerpt = { buffer, offset: first * perToken, size: tokens.length * perToken };
+      first += tokens.length;
+      return attention.kind === "dense" ? [] : [excerpt];
+    });
+  }
+
+  /** @param counted What `#counters` says, one sequence after the other. */
+  #attention(batch: readonly SequenceInput[], counted: Float32Array): AttentionStats[] {
+    const { config, cache, sketch } = this.#parts;
+    const codeBytes = (sketch?.codeBytes ?? 0) / config.kvHeads;
+    const parts = config.layers * config.kvHeads;
+    const cost: BlockCost = {
+      recordBytes: cache.blockBytes / parts - codeBytes,
+      codeBytes,
+      dimensions: sketch?.dimensions ?? 0,
+    };
+    let at = 0;
+    return batch.map((part) => {
+      if (part.attention.kind === "dense") return attentionStats(config, part, undefined, cost);
+      const end = at + 2 * config.kvHeads * part.tokens.length;
+      let blocks = 0, dropped = 0;
+      for (; at < end; at += 2) {
+        blocks += counted[at] ?? NaN;
+        dropped += counted[at + 1] ?? NaN;
+      }
+      return attentionStats(config, part, { blocks, dropped }, cost);
+    });
   }
 
   async logits(row: number): Promise<Float32Array> {
@@ -177,14 +237,14 @@ export class WebGpuBackend implements Backend {
     if (!(temperature > 0 && temperature < Infinity)) {
       throw new RangeError(`Cannot temper logits: temperature is ${temperature}, must be above 0`);
     }
-    const { program, buffers } = this.#parts;
+    const { buffers } = this.#parts;
     const [, z = NaN, a = NaN, b = NaN] = await this.#run(async (gpu) => {
       const view = new DataView(new ArrayBuffer(8));
       view.setUint32(0, row, true);
       view.setFloat32(4, 1 / temperature, true);
       gpu.queue.writeBuffer(buffers.temperedView, 0, view.buffer);
       const encoder = gpu.createCommandEncoder();
-      record(encoder, program.uncertainty());
+      record(encoder, this.#program.uncertainty());
       const read = readback(gpu, encoder, [{ buffer: buffers.uncertainty, offset: 0, size: 16 }]);
       gpu.queue.submit([encoder.finish()]);
       return new Float32Array(await read());
@@ -218,6 +278,52 @@ export class WebGpuBackend implements Backend {
     }
     // deno-lint-ignore require-await -- as in copyBlocks
     await this.#run(async () => this.#parts.cache.write(blocks, content));
+  }
+
+  async #useSketch(sketch: KeySketch | undefined): Promise<void> {
+    const { config, buffers, cache, sketch: old } = this.#parts;
+    if (sketch !== undefined) checkSketch(sketch, config, DIMENSIONS);
+    await this.#run(async (gpu) => {
+      const sizes = { kvBlocks: this.limits.kvBlocks, chosenWords: buffers.chosenWords };
+      const made = sketch && await checked(
+        gpu,
+        "reserve the key sketch",
+        () => sketchBuffers(gpu, config, sketch, sizes),
+      );
+      await this.#rebuild({ sketch: made });
+      cache.setCodes(made?.codes ?? [], made?.codeBytes ?? 0);
+      if (old) destroySketch(old);
+    });
+  }
+
+  async #gather(on: boolean, stretch = 1): Promise<KeyMoments | undefined> {
+    if (!Number.isSafeInteger(stretch) || stretch < 1) {
+      throw new RangeError(`Cannot gather: stretch is ${stretch}, allowed is 1 or more`);
+    }
+    const { config, buffers, moments: old } = this.#parts;
+    const excerpts = on || !old ? [] : old.sums.map((buffer) => ({
+      buffer,
+      offset: 0,
+      size: buffer.size,
+    }));
+    const sums = excerpts.length > 0 ? new Float32Array(await this.#read(excerpts)) : undefined;
+    const gathered = sums && momentsOf(sums, this.#gathered, config);
+    await this.#run(async (gpu) => {
+      const moments = on ? momentBuffers(gpu, config, buffers.angles.size, stretch) : undefined;
+      await this.#rebuild({ moments });
+      if (old) destroyMoments(old);
+    });
+    this.#gathered = 0;
+    return gathered;
+  }
+
+  /** Binds other buffers, compiling what they need. */
+  async #rebuild(
+    changed: Pick<ProgramParts, "sketch"> | Pick<ProgramParts, "moments">,
+  ): Promise<void> {
+    const parts = { ...this.#parts, ...changed };
+    this.#program = await Program.create(parts);
+    this.#parts = parts;
   }
 
   // deno-lint-ignore require-await -- the contract is asynchronous
