@@ -2,15 +2,19 @@
  * Every test of `gpu/` once more in Chromium: Dawn on SwiftShader, a WebGPU that shares no code with
  * Deno's wgpu. The store of models runs here too, on a browser's own file system.
  *
+ * SwiftShader compiles a large kernel for two seconds, and a whole model has a dozen: the tests of
+ * kernels always run, those of the backend with ENTROPIC_CHROMIUM=all.
+ *
  * A test file that is to run here has of Deno just `Deno.test` (with `t.step`), of npm nothing, and of
  * Node nothing that runs: models come from `tests/support/tiny_model.ts`, not from files.
  */
 import { assert } from "@std/assert";
 import type { Page } from "playwright-core";
 import { existsSync, readdirSync } from "node:fs";
+import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { bundle } from "../../core/host/build.ts";
-import { CHROMIUM, openChromium } from "../support/chromium.ts";
+import { type Browser, CHROMIUM, openChromium } from "../support/chromium.ts";
 import { temporaryDirectory } from "../support/temporary_directory.ts";
 import type { Registered } from "./in_page.ts";
 
@@ -19,10 +23,16 @@ const root = fileURLToPath(new URL("../../", import.meta.url));
 const STORE = ["opfs_models_test.ts", "opfs_store_test.ts"].map((file) =>
   `core/host/store/${file}`
 );
-const FILES = [...STORE, ...testsOf("gpu")];
+const FILES = [
+  ...STORE,
+  ...testsOf(process.env.ENTROPIC_CHROMIUM === "all" ? "gpu" : "gpu/kernels"),
+];
 
 /** Milliseconds after which a test is taken to hang. */
-const PATIENCE = 120_000;
+const PATIENCE = 300_000;
+
+/** Browsers at work at a time: SwiftShader compiles a shader for seconds, one at a time in each. */
+const LANES = Math.min(4, navigator.hardwareConcurrency);
 
 /** An import map reaches what a bundle leaves open. */
 const PAGE = `<!doctype html><title>tests</title><link rel="icon" href="data:,">
@@ -72,6 +82,67 @@ async function inPage<T>(page: Page, expression: string): Promise<T> {
   }
 }
 
+/** One test of a file. */
+interface Job extends Registered {
+  readonly file: string;
+  readonly index: number;
+  /** What went wrong, or `undefined`; settles when a lane has run it. */
+  readonly outcome: PromiseWithResolvers<string | undefined>;
+}
+
+/** A browser with one test file in it at a time. */
+class Lane implements AsyncDisposable {
+  readonly #browser: Browser;
+  readonly #page: Page;
+  readonly #origin: string;
+  #file = "";
+
+  private constructor(browser: Browser, page: Page, origin: string) {
+    this.#browser = browser;
+    this.#page = page;
+    this.#origin = origin;
+    page.on("console", (message) => console.log(message.text()));
+  }
+
+  static async open(origin: string): Promise<Lane> {
+    const browser = await openChromium("swiftshader");
+    return new Lane(browser, await browser.context.newPage(), origin);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#browser[Symbol.asyncDispose]();
+  }
+
+  async collect(file: string): Promise<Job[]> {
+    await this.#page.goto(this.#origin);
+    this.#file = file;
+    const tests = await inPage<Registered[]>(this.#page, `collect("/${entryOf(file)}.js")`);
+    assert(tests.length > 0, `${file} registers no test`);
+    return tests.map((test, index) => ({
+      ...test,
+      file,
+      index,
+      outcome: Promise.withResolvers<string | undefined>(),
+    }));
+  }
+
+  /** Runs what other lanes leave. */
+  async work(jobs: Iterator<Job>): Promise<void> {
+    for (let next = jobs.next(); !next.done; next = jobs.next()) {
+      const { file, index, ignore, outcome } = next.value;
+      try {
+        if (file !== this.#file) await this.collect(file);
+        const run = ignore
+          ? undefined
+          : inPage<string | undefined>(this.#page, `runTest(${index})`);
+        outcome.resolve(await run);
+      } catch (error) {
+        outcome.resolve(String(error));
+      }
+    }
+  }
+}
+
 Deno.test({
   name: "tests in Chromium",
   ignore: CHROMIUM === undefined,
@@ -79,21 +150,24 @@ Deno.test({
     await using folder = await temporaryDirectory();
     await bundleTests(`${folder.path}/bundle`);
     await using site = serve(`${folder.path}/bundle`);
-    await using browser = await openChromium("swiftshader");
-    for (const file of FILES) {
-      const page = await browser.context.newPage();
-      page.on("console", (message) => console.log(message.text()));
-      await page.goto(site.origin);
-      const tests = await inPage<Registered[]>(page, `collect("/${entryOf(file)}.js")`);
-      await t.step(file, () => assert(tests.length > 0, "it registers no test"));
-      for (const [index, { name, ignore }] of tests.entries()) {
-        const fn = async () => {
-          const failure = await inPage<string | undefined>(page, `runTest(${index})`);
-          if (failure !== undefined) throw new Error(failure);
-        };
-        await t.step({ name: `${file}: ${name}`, ignore, fn });
-      }
-      await page.close();
+    await using opened = new AsyncDisposableStack();
+    const lanes: Lane[] = [];
+    for (let lane = 0; lane < LANES; lane++) {
+      lanes.push(opened.use(await Lane.open(site.origin)));
     }
+    const jobs: Job[] = [];
+    for (const file of FILES) jobs.push(...await lanes[0]!.collect(file));
+    const queue = jobs.values();
+    const working = Promise.all(lanes.map((lane) => lane.work(queue)));
+    for (const { file, name, ignore, outcome } of jobs) {
+      const fn = async () => {
+        const failure = await outcome.promise;
+        if (failure !== undefined) throw new Error(failure);
+      };
+      // A step only waits for what runs beside all of them.
+      const sanitizers = { sanitizeOps: false, sanitizeResources: false, sanitizeExit: false };
+      await t.step({ name: `${file}: ${name}`, ignore, fn, ...sanitizers });
+    }
+    await working;
   },
 });

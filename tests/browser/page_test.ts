@@ -8,15 +8,15 @@ import { bundle } from "../../core/host/build.ts";
 import { respond } from "../../examples/browser/serve.ts";
 import { CHROMIUM, openChromium } from "../support/chromium.ts";
 import { loopbackServer, serveFile } from "../support/loopback_server.ts";
-import { tinyModelSpec } from "../support/tiny_model.ts";
+import { type TinyModelOptions, tinyModelSpec } from "../support/tiny_model.ts";
 import { CONTROL_TOKENS } from "../support/tiny_vocabulary.ts";
 import { writeGguf } from "../support/gguf_writer.ts";
 
 const example = fileURLToPath(new URL("../../examples/browser/", import.meta.url));
 
 /** A model that hardly ever ends its answers: the logits of its control tokens are 0. */
-function talkativeModel(): Uint8Array<ArrayBuffer> {
-  const spec = tinyModelSpec({ contextLength: 2048 });
+function talkativeModel(options: TinyModelOptions): Uint8Array<ArrayBuffer> {
+  const spec = tinyModelSpec(options);
   const { data, dimensions: [width = 0] } = spec.tensors.find(({ name }) =>
     name === "token_embd.weight"
   )!;
@@ -24,7 +24,7 @@ function talkativeModel(): Uint8Array<ArrayBuffer> {
   return writeGguf(spec);
 }
 
-const model = talkativeModel();
+const model = talkativeModel({ contextLength: 2048 });
 
 /** The example as it is served, with the headers that isolate it or without them. */
 function servePage(isolated: boolean) {
@@ -112,11 +112,14 @@ const tokens = (page: Page): Promise<Token[]> =>
     }))
   );
 
+Deno.test.beforeAll(() =>
+  bundle({ entries: { page: `${example}page.ts` }, folder: `${example}dist` })
+);
+
 Deno.test({
   name: "examples/browser",
   ignore: CHROMIUM === undefined,
   async fn(t) {
-    await bundle({ entries: { page: `${example}page.ts` }, folder: `${example}dist` });
     await using site = servePage(true);
     await using plainSite = servePage(false);
     await using models = await serveModels();
@@ -239,5 +242,34 @@ Deno.test({
     });
 
     assertEquals(failures, []);
+  },
+});
+
+Deno.test({
+  name: "examples/browser with WebGPU",
+  ignore: CHROMIUM === undefined,
+  async fn(t) {
+    await using site = servePage(true);
+    await using browser = await openChromium("swiftshader");
+    const page = await browser.context.newPage();
+    page.setDefaultTimeout(120_000);
+    // As few kernels as can be, for SwiftShader compiles them slowly: two widths are one.
+    const small = talkativeModel({ contextLength: 64, feedForwardSize: 64 });
+
+    await t.step("runs on a GPU that is played only where it is asked for", async () => {
+      await page.goto(site.origin);
+      await pick(page, "auto.gguf", small);
+      assertMatch(await running(page, "auto.gguf"), /on wasm/);
+      await page.selectOption("#backend", "webgpu");
+      await pick(page, "gpu.gguf", small);
+      assertMatch(await running(page, "gpu.gguf"), /on webgpu \(.*swiftshader.*\)$/i);
+    });
+
+    await t.step("shows the entropy of each token", async () => {
+      await ask(page, "Hi");
+      const shown = await tokens(page);
+      assertEquals(shown.length, 32);
+      assert(shown.every(({ entropy }) => entropy > 0 && entropy < Math.log(320)));
+    });
   },
 });
