@@ -8,7 +8,7 @@ import {
 } from "@std/assert";
 import { type Backend, DENSE, type ForwardResult } from "../core/engine/backend.ts";
 import { uncertainty } from "../core/entropic/entropy.ts";
-import { BackendError } from "../core/errors.ts";
+import { BackendError, ModelError } from "../core/errors.ts";
 import { openModel } from "../core/model/gguf/open_model.ts";
 import { MemorySource } from "../core/model/memory_source.ts";
 import type { TensorType } from "../core/model/tensors.ts";
@@ -308,6 +308,22 @@ Deno.test("WasmBackend gives no finite log Z where the weights hold a NaN", asyn
   const { rows: [row] } = await backend.forward([part(text(3), 0, blocks(1))]);
   assertFalse(Number.isFinite(row!.logZ));
   await backend.dispose();
+});
+
+Deno.test("createWasmBackend refuses weights whose scales it cannot keep", async () => {
+  for (const type of ["Q4_1", "Q8_0", "Q5_0", "Q6_K"] as const) {
+    const hiddenSize = type === "Q6_K" ? 256 : 64;
+    const model = tinyModel({ type, hiddenSize, feedForwardSize: 256 });
+    const { files } = await openModel([new MemorySource("tiny.gguf", model)]);
+    const up = files.tensors.get("blk.1.ffn_up.weight")!;
+    const scale = up.offset + (type === "Q6_K" ? 208 : 0);
+    new DataView(model.buffer).setUint16(scale, 0x7c00, true);
+    await assertRejects(
+      () => createWasmBackend({ files, kvBlocks: 4 }),
+      ModelError,
+      "Cannot load blk.1.ffn_up.weight: a scale in it is not finite, or too large",
+    );
+  }
 });
 
 Deno.test("WasmBackend reports progress up to the bytes of all tensors", async () => {

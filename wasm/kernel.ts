@@ -105,12 +105,16 @@ export class Kernel {
     return this.#exports.core_begin_tensor(this.#core, slot, layer, format, rows, columns) !== 0;
   }
 
-  /** Repacks whole rows, as they lie in the file, from row `first` on. */
-  loadRows(first: number, rows: Uint8Array): void {
+  /**
+   * Repacks whole rows, as they lie in the file, from row `first` on.
+   *
+   * @returns Whether all scales and minima are finite, and those kept as halves within their range.
+   */
+  loadRows(first: number, rows: Uint8Array): boolean {
     const pointer = this.#exports.core_staging(this.#core, rows.length) >>> 0;
     this.#refresh();
     this.#bytes.set(rows, pointer);
-    this.#exports.core_load_rows(this.#core, first, rows.length);
+    return this.#exports.core_load_rows(this.#core, first, rows.length) !== 0;
   }
 
   /** Reserves cache and scratch; false when the memory is exhausted. */

@@ -38,7 +38,7 @@ interface Chunk {
  * Loads every tensor that the core knows.
  *
  * @param onProgress Called with the bytes loaded so far and the bytes in all.
- * @throws {ModelError} Reading failed, or the weights do not fit the memory.
+ * @throws {ModelError} Reading failed, a scale is not finite, or the weights do not fit the memory.
  */
 export async function loadWeights(
   kernel: Kernel,
@@ -65,7 +65,10 @@ export async function loadWeights(
     pending = read(index + 1);
     pending.catch(() => {}); // it is awaited in the next round, or an earlier error wins
     if (chunk.firstRow === 0) beginTensor(kernel, chunk.tensor);
-    kernel.loadRows(chunk.firstRow, bytes);
+    if (!kernel.loadRows(chunk.firstRow, bytes)) {
+      const { name } = chunk.tensor;
+      throw new ModelError(name, `Cannot load ${name}: a scale in it is not finite, or too large`);
+    }
     loaded += chunk.bytes;
     onProgress?.(loaded, total);
   }

@@ -39,9 +39,10 @@ export class Core {
      */
     kv_block_bytes(kv_type: number): number;
     /**
-     * Repacks `bytes` bytes of the staging area, whole rows from row `first` on.
+     * Repacks `bytes` bytes of the staging area, whole rows from row `first` on. False where a scale or
+     * minimum cannot be kept.
      */
-    load_rows(first: number, bytes: number): void;
+    load_rows(first: number, bytes: number): boolean;
     /**
      * [vocabulary] f32
      */
@@ -210,7 +211,7 @@ export interface InitOutput {
     readonly core_gather: (a: number, b: number) => void;
     readonly core_input: (a: number, b: number) => number;
     readonly core_kv_block_bytes: (a: number, b: number) => number;
-    readonly core_load_rows: (a: number, b: number, c: number) => void;
+    readonly core_load_rows: (a: number, b: number, c: number) => number;
     readonly core_logits_pointer: (a: number, b: number) => number;
     readonly core_moments_pointer: (a: number) => number;
     readonly core_moments_tokens: (a: number) => number;

@@ -109,12 +109,15 @@ export class Core {
         return ret >>> 0;
     }
     /**
-     * Repacks `bytes` bytes of the staging area, whole rows from row `first` on.
+     * Repacks `bytes` bytes of the staging area, whole rows from row `first` on. False where a scale or
+     * minimum cannot be kept.
      * @param {number} first
      * @param {number} bytes
+     * @returns {boolean}
      */
     load_rows(first, bytes) {
-        wasm.core_load_rows(this.__wbg_ptr, first, bytes);
+        const ret = wasm.core_load_rows(this.__wbg_ptr, first, bytes);
+        return ret !== 0;
     }
     /**
      * [vocabulary] f32

@@ -112,12 +112,14 @@ impl Core {
         self.weights_mut().begin(slot, layer, format, rows, columns)
     }
 
-    /// Repacks `bytes` bytes of the staging area, whole rows from row `first` on.
-    pub fn load_rows(&mut self, first: usize, bytes: usize) {
+    /// Repacks `bytes` bytes of the staging area, whole rows from row `first` on. False where a scale or
+    /// minimum cannot be kept.
+    pub fn load_rows(&mut self, first: usize, bytes: usize) -> bool {
         let Loading { slot, layer, format } = *self.loading.as_ref().expect("a tensor was begun");
         let staging = core::mem::take(&mut self.staging);
-        self.weights_mut().load::<Native>(slot, layer, format, first, &staging[..bytes]);
+        let good = self.weights_mut().load::<Native>(slot, layer, format, first, &staging[..bytes]);
         self.staging = staging;
+        good
     }
 
     /// Bytes of a KV block over all layers.

@@ -173,6 +173,14 @@ pub fn f16_at(bytes: &[u8], offset: usize) -> f32 {
     f16_to_f32(u16_at(bytes, offset))
 }
 
+/// The half that is exactly this number, if there is one and it is finite.
+pub fn f16_of(x: f32) -> Option<u16> {
+    let sign = (x.to_bits() >> 16) as u16 & 0x8000;
+    // The inverse of what `f16_to_f32` does: dividing by 2^112 moves the exponent.
+    let half = sign | ((x.abs() * f32::from_bits(15 << 23)).to_bits() >> 13) as u16 & 0x7fff;
+    (x.is_finite() && f16_to_f32(half).to_bits() == x.to_bits()).then_some(half)
+}
+
 /// IEEE half to single, exact. Multiplying by 2^112 moves the exponent and makes denormals normal.
 pub fn f16_to_f32(half: u16) -> f32 {
     let magnitude = f32::from_bits(((half & 0x7fff) as u32) << 13) * f32::from_bits(239 << 23);

@@ -42,9 +42,6 @@ pub trait Isa: Sync {
 
     fn factor(factor: i16) -> v128;
 
-    /// Adds `w . a` to 32-bit sums, for unsigned `w` in 0 ..= 127 and signed `a`.
-    fn dot_unsigned(sum: v128, w: v128, a: Self::Splat) -> v128;
-
     /// What `key_dot` adds for each unit of a key's sum, to be taken off.
     const KEY_BIAS: i32;
     /// Four consecutive query values, repeated for each lane.

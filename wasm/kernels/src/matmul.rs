@@ -8,7 +8,8 @@
 
 use crate::activations::{Activations, TILE};
 use crate::isa::Isa;
-use crate::kernel::{Byte, Float, Kernel, Nibble, Tile, Wide, unroll};
+use crate::kernel::{Byte, Float, Kernel, Nibble, Six, Tile, unroll};
+use crate::matrix::Scales::{Half, Single};
 use crate::matrix::{BAND_ROWS, Matrix, Packing, QUADS};
 use core::arch::wasm32::*;
 use core::ops::Range;
@@ -29,9 +30,11 @@ unsafe impl Sync for Output {}
 pub unsafe fn matmul<I: Isa>(m: &Matrix, a: &Activations, out: Output, bands: Range<usize>) {
     unsafe {
         match m.packing {
-            Packing::Nibble => run::<I, Nibble>(m, a, out, bands),
+            Packing::Nibble => run::<I, Nibble<false, false>>(m, a, out, bands),
+            Packing::Five(Half) => run::<I, Nibble<true, true>>(m, a, out, bands),
+            Packing::Five(Single) => run::<I, Nibble<true, false>>(m, a, out, bands),
+            Packing::Six => run::<I, Six>(m, a, out, bands),
             Packing::Byte => run::<I, Byte>(m, a, out, bands),
-            Packing::Wide => run::<I, Wide>(m, a, out, bands),
             Packing::Float => run::<I, Float>(m, a, out, bands),
         }
     }

@@ -52,7 +52,7 @@ pub unsafe fn probe_matmul(
         return;
     }
     let mut matrix = Matrix::new(format, rows, columns).expect("enough memory");
-    matrix.load::<Native>(0, weights);
+    assert!(matrix.load::<Native>(0, weights));
     let blocks = tokens.next_multiple_of(TILE) * columns.div_ceil(32);
     let packed = reserve(blocks * block_bytes::<Native>());
     let input = Activations { tokens, columns, floats: x, packed };
@@ -77,7 +77,8 @@ pub unsafe fn probe_dequantize(
 ) {
     let format = Format::from_id(format).expect("a known format");
     let mut matrix = Matrix::new(format, rows, columns).expect("enough memory");
-    matrix.load::<Native>(0, unsafe { from_raw_parts(weights, rows * format.row_bytes(columns)) });
+    let weights = unsafe { from_raw_parts(weights, rows * format.row_bytes(columns)) };
+    assert!(matrix.load::<Native>(0, weights));
     for row in 0..rows {
         let out = unsafe { from_raw_parts_mut(out.add(row * columns), columns) };
         matrix.dequantize_row::<Native>(row, out);

@@ -69,11 +69,6 @@ impl Isa for Relaxed {
         i16x8_splat(factor)
     }
 
-    #[inline(always)]
-    fn dot_unsigned(sum: v128, w: v128, a: v128) -> v128 {
-        i32x4_relaxed_dot_i8x16_i7x16_add(a, w, sum)
-    }
-
     const KEY_BIAS: i32 = 128;
     /// High and low nibbles.
     type Query = (v128, v128);

@@ -33,8 +33,8 @@ pub fn dot(format: Format, row: &[u8], x: &[f32]) -> f32 {
 fn add_block(sum: f32, format: Format, row: &[u8], index: usize, x: &Block) -> f32 {
     let group = decode_group(format, row, index);
     let halves = match format {
-        // Their scales are kept for each 16 columns.
-        Format::Q5_0 | Format::Q5_1 | Format::Q5K | Format::Q6K => vec![0..16, 16..32],
+        // It has a scale for each 16 columns.
+        Format::Q6K => vec![0..16, 16..32],
         _ => vec![0..32],
     };
     halves.into_iter().enumerate().fold(sum, |sum, (half, part)| {

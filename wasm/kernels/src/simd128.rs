@@ -78,12 +78,6 @@ impl Isa for Simd128 {
         i32x4_splat(factor as i32)
     }
 
-    #[inline(always)]
-    fn dot_unsigned(sum: v128, w: v128, (first, second): (v128, v128)) -> v128 {
-        let sum = i32x4_add(sum, i32x4_dot_i16x8(u16x8_extend_low_u8x16(w), first));
-        i32x4_add(sum, i32x4_dot_i16x8(u16x8_extend_high_u8x16(w), second))
-    }
-
     const KEY_BIAS: i32 = 0;
     type Query = (v128, v128);
     type KeySum = v128;

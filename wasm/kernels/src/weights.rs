@@ -98,7 +98,7 @@ impl Weights {
         true
     }
 
-    /// Takes whole rows, as they lie in the file, from row `first` on.
+    /// Takes whole rows, as they lie in the file, from row `first` on. False where `Matrix::load` is.
     pub fn load<I: Isa>(
         &mut self,
         slot: Slot,
@@ -106,12 +106,13 @@ impl Weights {
         format: Format,
         first: usize,
         bytes: &[u8],
-    ) {
+    ) -> bool {
         match &mut self.tensors[index(slot, layer)] {
             Tensor::Matrix(matrix) => matrix.load::<I>(first, bytes),
             Tensor::Vector(vector) => {
                 let elements = bytes.len() / format.row_bytes(1);
                 vector.extend((0..elements).map(|i| float_at(format, bytes, i)));
+                true
             }
             Tensor::Missing => unreachable!("a tensor is loaded after it was begun"),
         }

@@ -1,9 +1,12 @@
 //! Weights of 8 bits (Q8_0) against int8 activations.
 
-use super::{Kernel, Sums, Tile, accumulate, lane, nibbles, opaque, splats, tail, unroll, vector};
+use super::{
+    Kernel, Sums, Tile, accumulate, half_constants, halves, lane, nibbles, opaque, splats,
+};
+use super::{tail, unroll, vector};
 use crate::activations::block_bytes;
 use crate::isa::Isa;
-use crate::matrix::{BYTE_BYTES, QUADS};
+use crate::matrix::{BYTE_BYTES, BYTE_SCALES, QUADS};
 use core::arch::wasm32::*;
 
 pub struct Byte;
@@ -15,12 +18,14 @@ impl Kernel for Byte {
     unsafe fn sums<I: Isa, const T: usize>(w: *const u8, a: Tile) -> Sums<T> {
         let mask = opaque(u8x16_splat(15));
         let (one, sixteen) = (opaque(I::factor(1)), opaque(I::factor(16)));
+        let constants = half_constants().map(opaque);
         let mut sums = [[f32x4_splat(0.0); T]; QUADS];
         let (mut w, mut block) = (w, a.packed);
         for _ in 0..a.columns / 32 {
             unsafe {
                 let tokens: [*const u8; T] =
                     core::array::from_fn(|t| block.add(t * block_bytes::<I>()));
+                let scales = halves(vector(w.add(QUADS * BYTE_BYTES)), constants);
                 unroll!(quad < QUADS, {
                     let mut low = [i32x4_splat(0); T];
                     let mut high = [i32x4_splat(0); T];
@@ -35,7 +40,7 @@ impl Kernel for Byte {
                             });
                         });
                     });
-                    let scale = vector(w.add(quad * BYTE_BYTES + 128));
+                    let scale = scales[quad];
                     unroll!(t < T, {
                         let tail = tail::<I>(tokens[t]);
                         let dot = i32x4_add(I::widen(low[t], one), I::widen(high[t], sixteen));
@@ -43,7 +48,7 @@ impl Kernel for Byte {
                         sums[quad][t] = accumulate(sums[quad][t], dot, scale, lane::<0>(tail));
                     });
                 });
-                w = w.add(QUADS * BYTE_BYTES);
+                w = w.add(QUADS * BYTE_BYTES + BYTE_SCALES);
                 block = block.add(T * block_bytes::<I>());
             }
         }

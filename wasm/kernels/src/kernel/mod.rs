@@ -4,12 +4,12 @@
 mod byte;
 mod float;
 mod nibble;
-mod wide;
+mod six;
 
 pub use byte::Byte;
 pub use float::Float;
 pub use nibble::Nibble;
-pub use wide::Wide;
+pub use six::Six;
 
 use crate::formats::Format;
 use crate::isa::Isa;
@@ -66,6 +66,19 @@ pub fn opaque(constant: v128) -> v128 {
 #[inline(always)]
 pub fn lane<const L: usize>(v: v128) -> v128 {
     i32x4_shuffle::<L, L, L, L>(v, v)
+}
+
+/// Constants of `halves`, to be made opaque and kept.
+pub fn half_constants() -> [v128; 2] {
+    [i32x4_splat(0x8fff_ffff_u32 as i32), i32x4_splat(239 << 23)]
+}
+
+/// The first and the last four of eight finite halves as f32: as `f16_to_f32`, but the sign comes along
+/// as bits 28 to 31, of which one is kept.
+#[inline(always)]
+pub fn halves(h: v128, [mask, power]: [v128; 2]) -> [v128; 2] {
+    [i32x4_extend_low_i16x8(h), i32x4_extend_high_i16x8(h)]
+        .map(|h| f32x4_mul(v128_and(i32x4_shl(h, 13), mask), power))
 }
 
 /// The low and the high nibbles of 16 bytes.
