@@ -6,6 +6,8 @@ type Bytes = Uint8Array<ArrayBuffer>;
 export class MemoryOpfs implements OpfsDirectory {
   readonly #folders = new Map<string, MemoryOpfs>();
   readonly #files = new Map<string, Bytes>();
+  /** How many removals are refused before one is granted. */
+  refusals = 0;
 
   getDirectoryHandle(name: string): Promise<MemoryOpfs> {
     const folder = this.#folders.get(name) ?? new MemoryOpfs();
@@ -26,6 +28,9 @@ export class MemoryOpfs implements OpfsDirectory {
   }
 
   removeEntry(name: string): Promise<void> {
+    if (this.refusals-- > 0) {
+      return Promise.reject(new DOMException("It is in use", "NoModificationAllowedError"));
+    }
     return this.#files.delete(name) ? Promise.resolve() : Promise.reject(notFound());
   }
 

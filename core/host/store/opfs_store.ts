@@ -43,6 +43,9 @@ interface ModelRecord {
 const FOLDER = "entropic-time";
 const RECORD = ".json";
 
+/** Milliseconds, doubled from 1 on, between attempts to remove a file that is in use. */
+const LONGEST_WAIT = 1000;
+
 /**
  * A site's models.
  *
@@ -210,8 +213,17 @@ export class OpfsStore {
     await writer.close();
   }
 
+  /** A browser lets go of a file a moment after what wrote it was closed. */
   async #remove(name: string): Promise<void> {
-    await this.#directory.removeEntry(name).catch(ignoreMissing);
+    for (let wait = 1; wait < LONGEST_WAIT; wait *= 2) {
+      try {
+        return await this.#directory.removeEntry(name);
+      } catch (error) {
+        if ((error as Error).name !== "NoModificationAllowedError") return ignoreMissing(error);
+        await new Promise((resolve) => setTimeout(resolve, wait));
+      }
+    }
+    throw new ModelError(name, `Cannot replace ${name}: another page is writing it`);
   }
 }
 

@@ -153,3 +153,15 @@ Deno.test("OpfsStore says why it cannot keep a model, and keeps nothing of it", 
   await assertRejects(() => store.add(new File(["text"], "a.txt")), ModelError, '"text"');
   assertEquals(await store.list(), []);
 });
+
+Deno.test("OpfsStore waits until a file is let go, and says when it never is", async () => {
+  const directory = new MemoryOpfs();
+  const store = await OpfsStore.open({ directory, fetch: serve({}).answer });
+  const folder = await directory.getDirectoryHandle("entropic-time");
+  await store.fetch(URL_1);
+  folder.refusals = 3;
+  await store.delete("m.gguf");
+  assertEquals(await store.list(), []);
+  folder.refusals = Infinity;
+  await assertRejects(() => store.fetch(URL_1), ModelError, "another page is writing it");
+});
