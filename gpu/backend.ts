@@ -2,7 +2,7 @@
  * The WebGPU backend: Llama-architecture models in WGSL kernels over a paged KV cache, weights
  * quantised as in the file. Runs wherever there is a `GPU`: Deno, browsers, and by packages elsewhere.
  */
-import type { Backend, BackendLimits } from "../core/engine/backend.ts";
+import type { BackendLimits } from "../core/engine/backend.ts";
 import { backendLimits } from "../core/engine/backend_limits.ts";
 import type { ModelConfig } from "../core/model/config.ts";
 import type { ModelFiles } from "../core/model/tensors.ts";
@@ -42,7 +42,7 @@ const DEFAULT_KV_BYTES = 512 * 2 ** 20;
  * @throws {BackendError} There is no adapter or no device (not fatal: another backend may do), or its
  * memory is exhausted.
  */
-export async function createWebGpuBackend(options: WebGpuBackendOptions): Promise<Backend> {
+export async function createWebGpuBackend(options: WebGpuBackendOptions): Promise<WebGpuBackend> {
   const { config } = options.files;
   checkShape(config);
   const device = await openDevice(options);
@@ -54,7 +54,7 @@ export async function createWebGpuBackend(options: WebGpuBackendOptions): Promis
   }
 }
 
-async function createOn(device: Device, options: WebGpuBackendOptions): Promise<Backend> {
+async function createOn(device: Device, options: WebGpuBackendOptions): Promise<WebGpuBackend> {
   const { files, kvType: type = "f16", onProgress } = options;
   const { config } = files;
   const { gpu } = device;

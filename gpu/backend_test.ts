@@ -88,7 +88,8 @@ for (const limits of LIMITS) {
         [{ type: "Q8_0", untied: true, heads: 4, kvHeads: 1 }, 0.2],
         [{ type: "F16", ropeFactors: [1, 1.5, 2, 2.5, 3, 3.5, 4, 8], layers: 1 }, 2e-3],
       ];
-      for (const [model, bound] of models) {
+      // Limits decide nothing but sizes, so one model is enough to see the larger ones taken.
+      for (const [model, bound] of limits === "default" ? models : models.slice(0, 1)) {
         const files = await filesOf(model);
         const sizes = { files, kvBlocks: 16, topK: 8, maxOutputRows: 80, kvType: "f32" } as const;
         const gpu = await createWebGpuBackend({ ...sizes, limits, warmUp: false });
@@ -133,7 +134,7 @@ Deno.test({ name: "WebGpuBackend runs every tensor type", ignore }, async () => 
     const files = await filesOf({ type, layers: 1 });
     const gpu = await createWebGpuBackend({ files, kvBlocks: 16, topK: 8, warmUp: false });
     const wasm = await createWasmBackend({ files, kvBlocks: 16, topK: 8 });
-    const step = [part(text(3), 0, blocks(1), "last")];
+    const step = [part(text(1), 0, blocks(1), "last")];
     const [[found], [expected]] = [(await gpu.forward(step)).rows, (await wasm.forward(step)).rows];
     assertAlmostEquals(found!.entropy, expected!.entropy, 0.1, type);
     assertLess(largest(await gpu.logits(0), await wasm.logits(0)), 0.4, type);
@@ -150,7 +151,7 @@ for (const kvType of ["f16", "f32"] as const) {
     const backend = kvType === "f16" ? await sharedBackend() : await tinyBackend({ kvType });
     const prompt = text(77);
     const whole = await prefill(backend, prompt, blocks(5), 77);
-    for (const chunk of [1, 2, 5, 16, 31]) {
+    for (const chunk of kvType === "f16" ? [1, 2, 5, 16, 31] : [16]) {
       assertEquals(await prefill(backend, prompt, blocks(5, 10), chunk), whole, `chunk ${chunk}`);
     }
     const prompts = [5, 33, 1, 48, 17, 20].map((length, i) => text(length, i + 2));
@@ -254,7 +255,7 @@ Deno.test(
 );
 
 Deno.test({
-  name: "WebGpuBackend tells single logits, and a row's uncertainty at any temperature",
+  name: "WebGpuBackend tells single logits and a row's uncertainty, and draws from it",
   ignore,
 }, async () => {
   const backend = await sharedBackend();
@@ -268,6 +269,15 @@ Deno.test({
   assertAlmostEquals(entropy, stats!.entropy, 1e-6);
   assertAlmostEquals(varentropy, stats!.varentropy, 1e-5);
   assertLess((await backend.tempered(0, 0.5)).entropy, entropy);
+  const plain = { topK: 0, topP: 1, minP: 0, u: 0.5 };
+  const none = { ids: new Uint32Array(), logits: new Float32Array() };
+  const [best, second] = stats!.topIds;
+  const greedy = { ...plain, overrides: none, temperature: 0 };
+  assertEquals(await backend.draw(0, greedy), best);
+  const overrides = { ids: Uint32Array.of(best!), logits: Float32Array.of(-Infinity) };
+  assertEquals(await backend.draw(0, { ...greedy, overrides }), second);
+  assertEquals(await backend.draw(0, { ...plain, overrides, topK: 1, temperature: 1 }), second);
+  assertEquals(await backend.logits(0), logits, "drawing leaves the row alone");
   await assertRejects(() => backend.tempered(0, 0), RangeError, "temperature is 0");
 });
 
@@ -329,7 +339,7 @@ Deno.test(
     const norm = files.tensors.get("blk.1.ffn_norm.weight")!;
     new DataView(model.buffer).setFloat32(norm.offset + 4 * 11, NaN, true);
     const backend = await createWebGpuBackend({ files, kvBlocks: 64 });
-    const { rows: [row] } = await backend.forward([part(text(3), 0, blocks(1))]);
+    const { rows: [row] } = await backend.forward([part(text(1), 0, blocks(1))]);
     assertFalse(Number.isFinite(row!.logZ));
     await backend.dispose();
   },

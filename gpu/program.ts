@@ -9,8 +9,10 @@ import {
   type AttendParameters,
   headTiles,
   mergeKernel,
+  partialFloats,
   splitsOf,
 } from "./kernels/attend.ts";
+import { drawKernel, overrideGroups, overrideKernel } from "./kernels/draw.ts";
 import { embedKernel } from "./kernels/embed.ts";
 import {
   matmulKernel,
@@ -26,6 +28,7 @@ import { rowSummaryKernel } from "./kernels/row_summary.ts";
 import { rowUncertaintyKernel } from "./kernels/row_uncertainty.ts";
 import { selectKernel } from "./kernels/select.ts";
 import type { KvCache } from "./kv_cache.ts";
+import { blockBytes } from "./kv_layout.ts";
 import type { Linear } from "./matrix.ts";
 import type { Bound, Compiled, Pipelines } from "./pipelines.ts";
 import type { MomentBuffers, SketchBuffers } from "./pruning.ts";
@@ -37,6 +40,8 @@ export interface Dispatch {
   readonly pipeline: GPUComputePipeline;
   readonly bindings: GPUBindGroup;
   readonly workgroups: readonly [number, number, number];
+  /** Bytes that it moves at the least: weights, cache and activations, each once. */
+  readonly bytes: number;
 }
 
 /** Records dispatches; each sees what those before it wrote. */
@@ -71,7 +76,10 @@ type Scope = "tokens" | "rows";
 interface Tiled {
   /** Along the part's rows. */
   readonly workgroups: number;
-  readonly dispatch: (x: number, y?: number) => Dispatch;
+  readonly dispatch: (bytes: number, x: number, y?: number) => Dispatch;
+  /** Of the weights, and of a token's input and output. */
+  readonly weightBytes: number;
+  readonly tokenBytes: number;
 }
 
 export interface ProgramParts {
@@ -103,6 +111,7 @@ export class Program {
   readonly #stages: Stage[] = [];
   readonly #outputStages: Stage[] = [];
   #uncertainty: readonly Dispatch[] = [];
+  #draw: ((overrides: number) => readonly Dispatch[]) | undefined;
   /** What makes the matmuls of a tile size, and which sizes were made. */
   readonly #matmuls: Readonly<Record<Scope, ((tile: number) => Promise<void>)[]>> = {
     tokens: [],
@@ -142,12 +151,18 @@ export class Program {
     return this.#uncertainty;
   }
 
+  /** What draws from `row` as `draw` says, once so many overrides are in place. */
+  draw(overrides: number): readonly Dispatch[] {
+    return this.#draw?.(overrides) ?? [];
+  }
+
   async #build(): Promise<void> {
     const { weights } = this.#parts;
     this.#stages.push(await this.#embed());
     for (const [index, layer] of weights.layers.entries()) await this.#layer(index, layer);
     this.#outputStages.push(...await this.#output());
     this.#uncertainty = await this.#tempered();
+    this.#draw = await this.#drawing();
   }
 
   /** Of the last layer, only output rows go on once its keys and values are stored. */
@@ -182,6 +197,12 @@ export class Program {
     );
   }
 
+  /** Bytes of a token's queries, keys and values. */
+  get #qkvBytes(): number {
+    const { heads, kvHeads, headSize } = this.#parts.config;
+    return 4 * (heads + 2 * kvHeads) * headSize;
+  }
+
   #step(scope: Scope): GPUBuffer {
     const { allTokens, outputRows } = this.#parts.buffers;
     return scope === "tokens" ? allTokens : outputRows;
@@ -194,7 +215,8 @@ export class Program {
       const { allTokens: step, tokens, hidden } = buffers;
       return this.#dispatcher(compiled, { quants, scales, part, step, tokens, hidden });
     }));
-    return ({ tokens }) => parts.map((dispatch) => dispatch(1, tokens));
+    const rowBytes = 4 * embedding.columns;
+    return ({ tokens }) => parts.map((dispatch) => dispatch(tokens * rowBytes, 1, tokens));
   }
 
   #matmul(
@@ -214,7 +236,9 @@ export class Program {
         const compiled = await pipelines.compile(matmulKernel(shape));
         const given = { quants, scales, part, step, width, ...bound };
         const workgroups = Math.ceil(rows / rowsAtOnce(shape));
-        tiled.push({ workgroups, dispatch: this.#dispatcher(compiled, given) });
+        const weightBytes = quants.size + scales.size, tokenBytes = 4 * (columns + rows);
+        const dispatch = this.#dispatcher(compiled, given);
+        tiled.push({ workgroups, dispatch, weightBytes, tokenBytes });
       }
       byTile.set(tile, tiled);
     };
@@ -222,9 +246,10 @@ export class Program {
     return (shape) => {
       const tile = tileOf(shape[scope]);
       const tiled = byTile.get(tile) ?? [];
-      return tiled.map(({ workgroups, dispatch }) =>
-        dispatch(workgroups, Math.ceil(shape[scope] / tile))
-      );
+      return tiled.map(({ workgroups, dispatch, weightBytes, tokenBytes }) => {
+        const bytes = weightBytes + shape[scope] * tokenBytes;
+        return dispatch(bytes, workgroups, Math.ceil(shape[scope] / tile));
+      });
     };
   }
 
@@ -236,7 +261,7 @@ export class Program {
       ...{ step, angles, qkv },
       sums: of(sums, layer),
     });
-    return () => [dispatch(headSize, kvHeads)];
+    return ({ tokens }) => [dispatch(tokens * this.#qkvBytes, headSize, kvHeads)];
   }
 
   async #rotate(layer: number): Promise<Stage> {
@@ -249,11 +274,11 @@ export class Program {
       cache: of(cache.layers, layer),
       ...(sketch && { sketch: of(sketch.maps, layer), codes: of(sketch.codes, layer) }),
     });
-    return (shape) => [dispatch(kvHeads, shape.tokens)];
+    return ({ tokens }) => [dispatch(2 * tokens * this.#qkvBytes, kvHeads, tokens)];
   }
 
   async #attend(layer: number, scope: Scope): Promise<Stage> {
-    const { pipelines, config: { heads, kvHeads }, buffers, cache, sketch } = this.#parts;
+    const { pipelines, config: { heads, kvHeads, headSize }, buffers, cache, sketch } = this.#parts;
     const { blocks, tokens, tables, qkv, partials, attended, counters, slabs, slabTokens } =
       buffers;
     const pruned = sketch !== undefined;
@@ -281,14 +306,19 @@ export class Program {
     const tiles = kvHeads * headTiles(parameters).tiles;
     return (shape) => {
       const count = shape[scope];
-      const splits = splitsOf({ blocks: scope === "tokens" ? shape.blocks : shape.outputBlocks });
+      const contextBlocks = scope === "tokens" ? shape.blocks : shape.outputBlocks;
+      const splits = splitsOf({ blocks: contextBlocks });
       return bySlab.filter(({ first }) => first < count).flatMap(
         ({ first, select, attend, merge }) => {
           const queries = Math.min(count - first, slabTokens);
+          const read = queries * contextBlocks;
+          const left = 4 * queries * heads * splits * partialFloats(headSize);
           return [
-            ...(select && shape.pruned ? [select(kvHeads, queries)] : []),
-            attend(splits, queries, tiles),
-            merge(heads, queries),
+            ...(select && shape.pruned
+              ? [select(read * (sketch?.codeBytes ?? 0), kvHeads, queries)]
+              : []),
+            attend(read * blockBytes(cache.layout) + left, splits, queries, tiles),
+            merge(left, heads, queries),
           ];
         },
       );
@@ -308,7 +338,7 @@ export class Program {
       this.#matmul(weights.output, "rows", { output: "store", norm: config.rmsEpsilon }, {
         ...{ x: hidden, y: logits, gain: weights.outputNorm },
       }),
-      ({ rows }) => [sums(rows), summarise(rows)],
+      ({ rows }) => [sums(rows), summarise(16 * rows * chunksOf({ vocabulary }), rows)],
     ];
   }
 
@@ -318,7 +348,20 @@ export class Program {
     const kernel = rowUncertaintyKernel({ vocabulary: config.vocabularySize });
     const join = this.#dispatcher(await pipelines.compile(kernel), { view, chunks, uncertainty });
     const sums = await this.#rowChunks(view);
-    return [sums(1), join(1)];
+    return [sums(1), join(16 * chunksOf({ vocabulary: config.vocabularySize }), 1)];
+  }
+
+  async #drawing(): Promise<(overrides: number) => readonly Dispatch[]> {
+    const { pipelines, config: { vocabularySize: vocabulary }, buffers } = this.#parts;
+    const { row, draw, drawn, overrideIds: ids, overrideLogits: given } = buffers;
+    const bound = { ids, given, count: buffers.overrideCount, row };
+    const override = this.#dispatcher(await pipelines.compile(overrideKernel()), bound);
+    const kernel = await pipelines.compile(drawKernel({ vocabulary }));
+    const choose = this.#dispatcher(kernel, { draw, row, drawn });
+    return (overrides) => [
+      ...(overrides > 0 ? [override(12 * overrides, overrideGroups(overrides))] : []),
+      choose(4 * vocabulary, 1),
+    ];
   }
 
   async #rowChunks(view: GPUBuffer): Promise<(rows: number) => Dispatch> {
@@ -326,17 +369,19 @@ export class Program {
     const { logits, chunks } = buffers;
     const compiled = await pipelines.compile(rowChunksKernel({ vocabulary }));
     const dispatch = this.#dispatcher(compiled, { view, logits, chunks });
-    return (rows) => dispatch(Math.ceil(chunksOf({ vocabulary }) / CHUNKS_AT_ONCE), rows);
+    const groups = Math.ceil(chunksOf({ vocabulary }) / CHUNKS_AT_ONCE);
+    return (rows) => dispatch(4 * rows * vocabulary, groups, rows);
   }
 
   #dispatcher({ kernel, pipeline, layout }: Compiled, bound: Readonly<Record<string, Bound>>) {
     const { pipelines } = this.#parts;
     const bindings = pipelines.bind({ kernel, pipeline, layout }, bound);
-    return (x: number, y = 1, z = 1): Dispatch => ({
+    return (bytes: number, x: number, y = 1, z = 1): Dispatch => ({
       kernel: kernel.name,
       pipeline,
       bindings,
       workgroups: [x, y, z],
+      bytes,
     });
   }
 }

@@ -80,6 +80,13 @@ export function stepBuffers(
     partials: storage("partial attention", slabTokens * perToken),
     attended: storage("attention", tokens * heads * headSize),
     activated: storage("activations", tokens * feedForwardSize),
+    /** A row to draw from, with what stands in for some of its logits. */
+    row: given("row", vocabularySize),
+    overrideIds: given("override ids", vocabularySize),
+    overrideLogits: given("overrides", vocabularySize),
+    overrideCount: uniform(16),
+    draw: uniform(32),
+    drawn: taken("drawn token", 1),
     logits: taken("logits", rows * vocabularySize),
     chunks: storage("sums of logits", rows * 4 * chunksOf({ vocabulary: vocabularySize })),
     summary: taken("statistics", rows * summaryWords(topK)),

@@ -24,8 +24,9 @@ import { BackendError } from "../core/errors.ts";
 import type { ModelConfig } from "../core/model/config.ts";
 import type { RotaryAngles } from "./angles.ts";
 import { checked, type Device, messageOf } from "./device.ts";
-import { drawFromRow } from "./draw_row.ts";
+import { drawWords, NO_TOKEN } from "./kernels/draw.ts";
 import { summaryWords } from "./kernels/row_summary.ts";
+import { type KernelTime, timeDispatches } from "./profile.ts";
 import { Program, type ProgramParts, record } from "./program.ts";
 import {
   destroyMoments,
@@ -162,6 +163,20 @@ export class WebGpuBackend implements Backend {
     };
   }
 
+  /**
+   * Runs a step with each kernel in a pass of its own, for benchmarks.
+   *
+   * @throws {BackendError} The device has no timestamp queries.
+   */
+  async profile(batch: readonly SequenceInput[]): Promise<readonly KernelTime[]> {
+    await this.forward(batch);
+    const input = stepInput(batch);
+    const tokens = input.tokens.length / TOKEN_WORDS;
+    const rows = input.outputs.length;
+    const dispatches = this.#program.dispatches({ ...input, tokens, rows });
+    return await this.#run((gpu) => timeDispatches(gpu, dispatches));
+  }
+
   /** Where the counters of the pruned sequences lie. */
   #counters(batch: readonly SequenceInput[]): Excerpt[] {
     const { counters: buffer } = this.#parts.buffers;
@@ -219,8 +234,27 @@ export class WebGpuBackend implements Backend {
   }
 
   async draw(row: number, draw: Draw): Promise<number | undefined> {
-    validateTokens(draw.overrides.ids, this.config.vocabularySize);
-    return drawFromRow(await this.logits(row), draw);
+    this.#checkRow(row);
+    const { vocabularySize } = this.config;
+    const { ids, logits } = draw.overrides;
+    validateTokens(ids, vocabularySize);
+    const { buffers } = this.#parts;
+    const [token = NO_TOKEN] = await this.#run(async (gpu) => {
+      const size = 4 * vocabularySize;
+      const encoder = gpu.createCommandEncoder();
+      encoder.copyBufferToBuffer(buffers.logits, row * size, buffers.row, 0, size);
+      if (ids.length > 0) {
+        gpu.queue.writeBuffer(buffers.overrideCount, 0, Uint32Array.of(ids.length));
+        gpu.queue.writeBuffer(buffers.overrideIds, 0, Uint32Array.from(ids));
+        gpu.queue.writeBuffer(buffers.overrideLogits, 0, Float32Array.from(logits));
+      }
+      gpu.queue.writeBuffer(buffers.draw, 0, drawWords(draw));
+      record(encoder, this.#program.draw(ids.length));
+      const read = readback(gpu, encoder, [{ buffer: buffers.drawn, offset: 0, size: 4 }]);
+      gpu.queue.submit([encoder.finish()]);
+      return new Uint32Array(await read());
+    });
+    return token === NO_TOKEN ? undefined : token;
   }
 
   #read(excerpts: readonly Excerpt[]): Promise<ArrayBuffer> {

@@ -14,6 +14,7 @@ import { CODE_TOKENS, codeWords } from "../sketch.ts";
 import { TOKEN } from "../step_input.ts";
 import { type AttendParameters, chosenWords, SLAB } from "./attend.ts";
 import { RANK_FUNCTIONS, RANK_WORKGROUP } from "./rank.ts";
+import { REDUCE_FUNCTIONS } from "./reduce.ts";
 import { LOWEST } from "./row_chunks.ts";
 
 export interface SelectParameters extends Omit<AttendParameters, "pruned"> {
@@ -48,7 +49,7 @@ export function selectKernel(parameters: SelectParameters): Kernel {
       write("counters", "array<f32>"),
     ],
     code: `
-${STEP}${SLAB}${TOKEN}${RANK_FUNCTIONS}${scanFunctions(parameters)}
+${STEP}${SLAB}${TOKEN}${RANK_FUNCTIONS}${REDUCE_FUNCTIONS}${scanFunctions(parameters)}
 @compute @workgroup_size(${RANK_WORKGROUP})
 fn main(
   @builtin(workgroup_id) workgroup: vec3<u32>,
@@ -107,7 +108,6 @@ function scanFunctions({ heads, kv: { kvHeads }, dimensions }: SelectParameters)
   const words = codeWords(dimensions);
   return `
 var<workgroup> mapped: array<f32, ${heads / kvHeads * dimensions}>;
-var<workgroup> values: array<f32, ${RANK_WORKGROUP}>;
 var<workgroup> kept: array<u32, ${RANK_WORKGROUP}>;
 
 /** The score of one key of a block, but for what the softmax does not see. */
@@ -134,32 +134,6 @@ fn log_sum(head: u32, record: u32, count: u32) -> f32 {
     sum += exp(scores[slot] - largest);
   }
   return largest + log(sum);
-}
-
-fn largest_of_all(thread: u32, own: f32) -> f32 {
-  workgroupBarrier();
-  values[thread] = own;
-  for (var half = ${RANK_WORKGROUP / 2}u; half > 0u; half /= 2u) {
-    workgroupBarrier();
-    if (thread < half) {
-      values[thread] = max(values[thread], values[thread + half]);
-    }
-  }
-  workgroupBarrier();
-  return values[0];
-}
-
-fn sum_of_all(thread: u32, own: f32) -> f32 {
-  workgroupBarrier();
-  values[thread] = own;
-  for (var half = ${RANK_WORKGROUP / 2}u; half > 0u; half /= 2u) {
-    workgroupBarrier();
-    if (thread < half) {
-      values[thread] += values[thread + half];
-    }
-  }
-  workgroupBarrier();
-  return values[0];
 }
 
 fn is_always_read(block: u32, blocks: u32) -> bool {

@@ -1,5 +1,5 @@
-/** Draws a token from a whole row in host memory, as the contract's `Draw` says. */
-import type { Draw } from "../core/engine/backend.ts";
+/** Draws a token from a whole row by sorting it, in double precision, as the contract defines `Draw`. */
+import type { Draw } from "../../core/engine/backend.ts";
 
 /** @param logits The row; the overrides are written into it. */
 export function drawFromRow(logits: Float32Array, draw: Draw): number | undefined {
