@@ -1,5 +1,5 @@
 /** Runs the sides of a row in turn and puts the result together. */
-import type { Row, Side, Sides } from "./row.ts";
+import type { Detail, Row, Side, Sides } from "./row.ts";
 import { summarise, type Summary } from "./statistics.ts";
 
 const DEFAULT_RUNS = 5;
@@ -28,6 +28,8 @@ export interface RowResult {
   readonly others?: readonly OtherResult[];
   /** Peers that are not here, and how to get them. */
   readonly missing?: readonly string[];
+  /** What the value is made of. */
+  readonly details?: readonly Detail[];
 }
 
 interface Measured extends Summary {
@@ -40,13 +42,15 @@ interface Measured extends Summary {
  */
 export async function measureRow(
   row: Pick<Row, "name" | "unit" | "better" | "runs">,
-  { own, peers = [], others = [], missing = [] }: Sides,
+  sides: Sides,
   runs: number = row.runs ?? DEFAULT_RUNS,
 ): Promise<RowResult> {
+  const { own, peers = [], others = [], missing = [] } = sides;
   const [mine, ...rest] = await alternate([own, ...peers, ...others], runs);
   if (mine === undefined) throw new RangeError(`Cannot measure ${row.name}: it has no sides`);
   const best = bestOf(rest.slice(0, peers.length), row.better);
   const settings = rest.slice(peers.length);
+  const details = await sides.details?.();
   return {
     name: row.name,
     value: mine.median,
@@ -63,6 +67,7 @@ export async function measureRow(
       )),
     }),
     ...(missing.length > 0 && { missing }),
+    ...(details && { details }),
   };
 }
 
@@ -86,6 +91,7 @@ function bestOf(measured: readonly Measured[], better: Row["better"]): Measured 
 /** One line for people, and one for each other setting. */
 export function describeResult(result: RowResult): string {
   const { name, value, unit, peer, peer_value, ratio, spread, others = [], missing = [] } = result;
+  const { details = [] } = result;
   const figure = (value: number | null) => `${Number(value?.toPrecision(3))} ${unit}`;
   const percent = (100 * spread).toFixed(0);
   const own = `${figure(value)} (spread ${percent} %)`;
@@ -97,5 +103,11 @@ export function describeResult(result: RowResult): string {
       `${" ".repeat(22)} ${figure(value).padEnd(32)} ${name.padEnd(36)} ${ratio.toFixed(2)}`
     ),
     ...missing.map((line) => `${" ".repeat(22)} ${line}`),
+    ...details.map((detail) => `${" ".repeat(22)} ${describeDetail(detail)}`),
   ].join("\n");
+}
+
+function describeDetail(detail: Detail): string {
+  const figures = Object.entries(detail);
+  return figures.map(([name, x]) => typeof x === "string" ? x : `${name} ${x}`).join(", ");
 }

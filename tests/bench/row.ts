@@ -10,6 +10,9 @@ export interface Side {
   measure(): Promise<number>;
 }
 
+/** A line of what a row is made of: a name, and figures by name. */
+export type Detail = Readonly<Record<string, string | number>>;
+
 export interface Sides {
   /** Its value is the row's. */
   readonly own: Side;
@@ -19,6 +22,8 @@ export interface Sides {
   readonly others?: readonly Side[];
   /** Peers that are not here, and how to get them. */
   readonly missing?: readonly string[];
+  /** What else there is to tell once all have run. */
+  details?(): Promise<readonly Detail[]>;
 }
 
 /** What a row gets to work with. */

@@ -5,6 +5,7 @@ import { bun } from "./bun.ts";
 import { DEPTH_ROWS } from "./depth.ts";
 import { engineOverhead } from "./engine_overhead.ts";
 import { FORMAT_ROWS } from "./formats.ts";
+import { GPU_ROWS } from "./gpu.ts";
 import { GROWTH_ROWS } from "./growth.ts";
 import { memory } from "./memory.ts";
 import { SPEED_ROWS } from "./speed.ts";
@@ -20,6 +21,7 @@ export const ROWS: readonly Row[] = [
   engineOverhead,
   bun,
   ...GROWTH_ROWS,
+  ...GPU_ROWS,
 ];
 
 /** What runs when no row is named: a few minutes. */
