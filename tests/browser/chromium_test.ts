@@ -23,10 +23,10 @@ const root = fileURLToPath(new URL("../../", import.meta.url));
 const STORE = ["opfs_models_test.ts", "opfs_store_test.ts"].map((file) =>
   `core/host/store/${file}`
 );
-const FILES = [
-  ...STORE,
-  ...testsOf(process.env.ENTROPIC_CHROMIUM === "all" ? "gpu" : "gpu/kernels"),
-];
+const GPU = process.env.ENTROPIC_CHROMIUM === "all"
+  ? [...testsOf("gpu"), "tests/gpu/engine_test.ts"]
+  : testsOf("gpu/kernels");
+const FILES = [...STORE, ...GPU];
 
 /** Milliseconds after which a test is taken to hang. */
 const PATIENCE = 300_000;
