@@ -356,3 +356,35 @@ Deno.test(
     await backend.dispose();
   },
 );
+
+Deno.test({
+  name: "WebGpuBackend takes at most 8 dispatches a layer and 8 more, and reads back little",
+  ignore,
+}, async () => {
+  const captured = capturedGpu();
+  const backend = await createWebGpuBackend({
+    ...{ files: await filesOf({ type: "F16" }), gpu: captured.gpu, kvBlocks: 64, warmUp: false },
+  });
+  const { layers, kvHeads, headSize } = backend.config;
+  const map = new Float32Array(layers * kvHeads * 8 * headSize).fill(0.1);
+  const sketch = { dimensions: 8, keyMap: map, queryMap: map };
+  await backend.pruning.useSketch({ ...sketch, keyOffset: new Float32Array(layers * kvHeads * 8) });
+  await backend.forward([part(text(100), 0, blocks(7), "none")]);
+  const device = captured.devices[0]!;
+  const create = device.createBuffer.bind(device);
+  let bytes = 0;
+  device.createBuffer = (descriptor) => {
+    if (descriptor.usage & GPUBufferUsage.MAP_READ) bytes += descriptor.size;
+    return create(descriptor);
+  };
+  const attention = { kind: "mass", mass: 0.5, minBlocks: 0 } as const;
+  const step = { ...part(text(1), 100, blocks(7)), attention };
+  await backend.forward([step]);
+  assert(bytes > 0 && bytes <= 4096, `it read ${bytes} bytes`);
+  if (device.features.has("timestamp-query")) {
+    const kernels = await backend.profile([step]);
+    assertEquals(kernels.length, 8 * layers + 4);
+    assert(kernels.every(({ seconds }) => seconds >= 0));
+  }
+  await backend.dispose();
+});
