@@ -1,6 +1,6 @@
 /** Times the dispatches of a step one by one, by timestamp queries. */
 import { BackendError } from "../core/errors.ts";
-import type { Dispatch } from "./program.ts";
+import type { Dispatch } from "./dispatch.ts";
 import { readback } from "./readback.ts";
 
 export interface KernelTime {

@@ -1,7 +1,5 @@
 /** The Backend contract over one device. */
-import { attentionStats, type BlockCost } from "../core/engine/attention_cost.ts";
 import type {
-  AttentionStats,
   Backend,
   BackendInfo,
   BackendLimits,
@@ -20,14 +18,17 @@ import {
   validateTokens,
 } from "../core/engine/backend_checks.ts";
 import { checkSketch, momentsOf } from "../core/engine/backend_pruning.ts";
-import { BackendError } from "../core/errors.ts";
 import type { ModelConfig } from "../core/model/config.ts";
 import type { RotaryAngles } from "./angles.ts";
-import { checked, type Device, messageOf } from "./device.ts";
+import { attentionOf, counterExcerpts } from "./attention_counts.ts";
+import { checked, type Device } from "./device.ts";
+import { DeviceGuard } from "./device_guard.ts";
 import { drawWords, NO_TOKEN } from "./kernels/draw.ts";
 import { summaryWords } from "./kernels/row_summary.ts";
 import { type KernelTime, timeDispatches } from "./profile.ts";
-import { Program, type ProgramParts, record } from "./program.ts";
+import { record } from "./dispatch.ts";
+import { Program } from "./program.ts";
+import type { ProgramParts } from "./program_parts.ts";
 import {
   destroyMoments,
   destroySketch,
@@ -47,6 +48,7 @@ export class WebGpuBackend implements Backend {
   readonly config: ModelConfig;
   readonly limits: BackendLimits;
   readonly #device: Device;
+  readonly #guard: DeviceGuard;
   readonly #angles: RotaryAngles;
   readonly pruning: Pruning = {
     gather: (on, stretch) => this.#gather(on, stretch),
@@ -56,10 +58,6 @@ export class WebGpuBackend implements Backend {
   #program: Program;
   /** Tokens whose moments were gathered. */
   #gathered = 0;
-  /** Why nothing can be computed any more. */
-  #failure: string | undefined;
-  /** Rejects the calls in flight. */
-  readonly #inFlight = new Set<(error: BackendError) => void>();
   /** Output rows of the latest step. */
   #rows = 0;
 
@@ -76,12 +74,7 @@ export class WebGpuBackend implements Backend {
     this.#parts = parts;
     this.#program = program;
     this.#angles = angles;
-    void device.lost.then((reason) => this.#fail(`the WebGPU device was lost: ${reason}`));
-    device.gpu.addEventListener("uncapturederror", (event) => {
-      this.#fail(
-        `the WebGPU device failed: ${messageOf((event as GPUUncapturedErrorEvent).error)}`,
-      );
-    });
+    this.#guard = new DeviceGuard(device);
   }
 
   describe(): BackendInfo {
@@ -96,36 +89,6 @@ export class WebGpuBackend implements Backend {
     };
   }
 
-  /** The device is of no use any more. */
-  #fail(reason: string): void {
-    if (this.#failure !== undefined) return;
-    this.#failure = reason;
-    for (const reject of this.#inFlight) reject(this.#error());
-    this.#device.gpu.destroy();
-  }
-
-  #error(cause?: unknown): BackendError {
-    return new BackendError(this.#failure ?? "the WebGPU device failed", { fatal: true }, {
-      cause,
-    });
-  }
-
-  /** Runs `work` on the device, unless that is gone, or goes meanwhile. */
-  async #run<T>(work: (gpu: GPUDevice) => Promise<T>): Promise<T> {
-    if (this.#failure !== undefined) throw this.#error();
-    const { promise: gone, reject } = Promise.withResolvers<never>();
-    this.#inFlight.add(reject);
-    try {
-      return await Promise.race([work(this.#device.gpu), gone]);
-    } catch (cause) {
-      // A read fails a moment before the device is known to be lost.
-      this.#fail(`the WebGPU device failed: ${messageOf(cause)}`);
-      throw this.#error(cause);
-    } finally {
-      this.#inFlight.delete(reject);
-    }
-  }
-
   async forward(batch: readonly SequenceInput[], signal?: AbortSignal): Promise<ForwardResult> {
     signal?.throwIfAborted();
     const { sketch } = this.#parts;
@@ -135,7 +98,7 @@ export class WebGpuBackend implements Backend {
     const input = stepInput(batch);
     const rows = batch.reduce((sum, sequence) => sum + outputRows(sequence), 0);
     const statistics = 4 * rows * summaryWords(this.limits.topK);
-    const words = await this.#run(async (gpu) => {
+    const words = await this.#guard.run(async (gpu) => {
       const { buffers, moments } = this.#parts;
       const tokens = input.tokens.length / TOKEN_WORDS;
       await this.#program.prepare({ tokens, rows });
@@ -150,7 +113,7 @@ export class WebGpuBackend implements Backend {
       record(encoder, this.#program.dispatches({ ...input, tokens, rows }));
       const read = readback(gpu, encoder, [
         { buffer: buffers.summary, offset: 0, size: statistics },
-        ...this.#counters(batch),
+        ...counterExcerpts(this.#parts, batch),
       ]);
       gpu.queue.submit([encoder.finish()]);
       this.#rows = rows;
@@ -159,7 +122,7 @@ export class WebGpuBackend implements Backend {
     const counted = new Float32Array(words.buffer, statistics);
     return {
       rows: Array.from({ length: rows }, (_, row) => statisticsOf(words, row, this.limits.topK)),
-      attention: this.#attention(batch, counted),
+      attention: attentionOf(this.#parts, batch, counted),
     };
   }
 
@@ -174,42 +137,7 @@ export class WebGpuBackend implements Backend {
     const tokens = input.tokens.length / TOKEN_WORDS;
     const rows = input.outputs.length;
     const dispatches = this.#program.dispatches({ ...input, tokens, rows });
-    return await this.#run((gpu) => timeDispatches(gpu, dispatches));
-  }
-
-  /** Where the counters of the pruned sequences lie. */
-  #counters(batch: readonly SequenceInput[]): Excerpt[] {
-    const { counters: buffer } = this.#parts.buffers;
-    const perToken = 8 * this.config.kvHeads;
-    let first = 0;
-    return batch.flatMap(({ tokens, attention }) => {
-      const excerpt = { buffer, offset: first * perToken, size: tokens.length * perToken };
-      first += tokens.length;
-      return attention.kind === "dense" ? [] : [excerpt];
-    });
-  }
-
-  /** @param counted What `#counters` says, one sequence after the other. */
-  #attention(batch: readonly SequenceInput[], counted: Float32Array): AttentionStats[] {
-    const { config, cache, sketch } = this.#parts;
-    const codeBytes = (sketch?.codeBytes ?? 0) / config.kvHeads;
-    const parts = config.layers * config.kvHeads;
-    const cost: BlockCost = {
-      recordBytes: cache.blockBytes / parts - codeBytes,
-      codeBytes,
-      dimensions: sketch?.dimensions ?? 0,
-    };
-    let at = 0;
-    return batch.map((part) => {
-      if (part.attention.kind === "dense") return attentionStats(config, part, undefined, cost);
-      const end = at + 2 * config.kvHeads * part.tokens.length;
-      let blocks = 0, dropped = 0;
-      for (; at < end; at += 2) {
-        blocks += counted[at] ?? NaN;
-        dropped += counted[at + 1] ?? NaN;
-      }
-      return attentionStats(config, part, { blocks, dropped }, cost);
-    });
+    return await this.#guard.run((gpu) => timeDispatches(gpu, dispatches));
   }
 
   async logits(row: number): Promise<Float32Array> {
@@ -239,7 +167,7 @@ export class WebGpuBackend implements Backend {
     const { ids, logits } = draw.overrides;
     validateTokens(ids, vocabularySize);
     const { buffers } = this.#parts;
-    const [token = NO_TOKEN] = await this.#run(async (gpu) => {
+    const [token = NO_TOKEN] = await this.#guard.run(async (gpu) => {
       const size = 4 * vocabularySize;
       const encoder = gpu.createCommandEncoder();
       encoder.copyBufferToBuffer(buffers.logits, row * size, buffers.row, 0, size);
@@ -258,7 +186,7 @@ export class WebGpuBackend implements Backend {
   }
 
   #read(excerpts: readonly Excerpt[]): Promise<ArrayBuffer> {
-    return this.#run(async (gpu) => {
+    return this.#guard.run(async (gpu) => {
       const encoder = gpu.createCommandEncoder();
       const read = readback(gpu, encoder, excerpts);
       gpu.queue.submit([encoder.finish()]);
@@ -272,13 +200,13 @@ export class WebGpuBackend implements Backend {
       throw new RangeError(`Cannot temper logits: temperature is ${temperature}, must be above 0`);
     }
     const { buffers } = this.#parts;
-    const [, z = NaN, a = NaN, b = NaN] = await this.#run(async (gpu) => {
+    const [, z = NaN, a = NaN, b = NaN] = await this.#guard.run(async (gpu) => {
       const view = new DataView(new ArrayBuffer(8));
       view.setUint32(0, row, true);
       view.setFloat32(4, 1 / temperature, true);
       gpu.queue.writeBuffer(buffers.temperedView, 0, view.buffer);
       const encoder = gpu.createCommandEncoder();
-      record(encoder, this.#program.uncertainty());
+      record(encoder, this.#program.tempered());
       const read = readback(gpu, encoder, [{ buffer: buffers.uncertainty, offset: 0, size: 16 }]);
       gpu.queue.submit([encoder.finish()]);
       return new Float32Array(await read());
@@ -294,7 +222,7 @@ export class WebGpuBackend implements Backend {
   async copyBlocks(pairs: readonly (readonly [from: number, to: number])[]): Promise<void> {
     for (const block of pairs.flat()) validateBlock(block, this.limits.kvBlocks, "copyBlocks");
     // deno-lint-ignore require-await -- the queue keeps the order, nobody has to wait
-    await this.#run(async () => this.#parts.cache.copy(pairs));
+    await this.#guard.run(async () => this.#parts.cache.copy(pairs));
   }
 
   async readBlocks(blocks: readonly number[]): Promise<Uint8Array> {
@@ -311,13 +239,13 @@ export class WebGpuBackend implements Backend {
       );
     }
     // deno-lint-ignore require-await -- as in copyBlocks
-    await this.#run(async () => this.#parts.cache.write(blocks, content));
+    await this.#guard.run(async () => this.#parts.cache.write(blocks, content));
   }
 
   async #useSketch(sketch: KeySketch | undefined): Promise<void> {
     const { config, buffers, cache, sketch: old } = this.#parts;
     if (sketch !== undefined) checkSketch(sketch, config, DIMENSIONS);
-    await this.#run(async (gpu) => {
+    await this.#guard.run(async (gpu) => {
       const sizes = { kvBlocks: this.limits.kvBlocks, chosenWords: buffers.chosenWords };
       const made = sketch && await checked(
         gpu,
@@ -342,7 +270,7 @@ export class WebGpuBackend implements Backend {
     }));
     const sums = excerpts.length > 0 ? new Float32Array(await this.#read(excerpts)) : undefined;
     const gathered = sums && momentsOf(sums, this.#gathered, config);
-    await this.#run(async (gpu) => {
+    await this.#guard.run(async (gpu) => {
       const moments = on ? momentBuffers(gpu, config, buffers.angles.size, stretch) : undefined;
       await this.#rebuild({ moments });
       if (old) destroyMoments(old);
@@ -363,6 +291,6 @@ export class WebGpuBackend implements Backend {
   // deno-lint-ignore require-await -- the contract is asynchronous
   async dispose(): Promise<void> {
     this.#rows = 0;
-    this.#fail("the backend was disposed");
+    this.#guard.fail("the backend was disposed");
   }
 }

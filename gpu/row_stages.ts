@@ -1,0 +1,63 @@
+/** What becomes of rows of logits: statistics of all, and one at a time at a temperature, or drawn. */
+import { type Dispatch, dispatcher, type Stage } from "./dispatch.ts";
+import { drawKernel, overrideGroups, overrideKernel } from "./kernels/draw.ts";
+import { CHUNKS_AT_ONCE, chunksOf, rowChunksKernel } from "./kernels/row_chunks.ts";
+import { rowSummaryKernel } from "./kernels/row_summary.ts";
+import { rowUncertaintyKernel } from "./kernels/row_uncertainty.ts";
+import type { ProgramParts } from "./program_parts.ts";
+
+/** The statistics of all output rows. */
+export async function summaryStage(parts: ProgramParts): Promise<Stage> {
+  const { pipelines, config, topK, buffers } = parts;
+  const { logits, chunks, summary, plainView: view } = buffers;
+  const { vocabularySize: vocabulary, endTokens } = config;
+  const kernel = rowSummaryKernel({ vocabulary, topK, endTokens });
+  const summarise = dispatcher(pipelines, await pipelines.compile(kernel), {
+    ...{ view, logits, chunks, summary },
+  });
+  const sums = await rowChunks(parts, view);
+  const chunkBytes = 16 * chunksOf({ vocabulary });
+  return ({ rows }) => [sums(rows), summarise(rows * chunkBytes, rows)];
+}
+
+/** What looks at one row as `temperedView` says. */
+export async function temperedDispatches(parts: ProgramParts): Promise<readonly Dispatch[]> {
+  const { pipelines, config, buffers } = parts;
+  const { chunks, uncertainty, temperedView: view } = buffers;
+  const kernel = rowUncertaintyKernel({ vocabulary: config.vocabularySize });
+  const join = dispatcher(pipelines, await pipelines.compile(kernel), {
+    view,
+    chunks,
+    uncertainty,
+  });
+  const sums = await rowChunks(parts, view);
+  return [sums(1), join(16 * chunksOf({ vocabulary: config.vocabularySize }), 1)];
+}
+
+/** What draws from `row` as `draw` says, once so many overrides are in place. */
+export async function drawDispatches(
+  parts: ProgramParts,
+): Promise<(overrides: number) => readonly Dispatch[]> {
+  const { pipelines, config: { vocabularySize: vocabulary }, buffers } = parts;
+  const { row, draw, drawn, overrideIds: ids, overrideLogits: given } = buffers;
+  const bound = { ids, given, count: buffers.overrideCount, row };
+  const override = dispatcher(pipelines, await pipelines.compile(overrideKernel()), bound);
+  const kernel = await pipelines.compile(drawKernel({ vocabulary }));
+  const choose = dispatcher(pipelines, kernel, { draw, row, drawn });
+  return (overrides) => [
+    ...(overrides > 0 ? [override(12 * overrides, overrideGroups(overrides))] : []),
+    choose(4 * vocabulary, 1),
+  ];
+}
+
+async function rowChunks(
+  parts: ProgramParts,
+  view: GPUBuffer,
+): Promise<(rows: number) => Dispatch> {
+  const { pipelines, config: { vocabularySize: vocabulary }, buffers } = parts;
+  const { logits, chunks } = buffers;
+  const compiled = await pipelines.compile(rowChunksKernel({ vocabulary }));
+  const dispatch = dispatcher(pipelines, compiled, { view, logits, chunks });
+  const groups = Math.ceil(chunksOf({ vocabulary }) / CHUNKS_AT_ONCE);
+  return (rows) => dispatch(4 * rows * vocabulary, groups, rows);
+}
