@@ -9,9 +9,8 @@ export interface DeviceOptions {
   readonly limits?: "largest" | "default";
 }
 
-/** What the kernels may use beyond the guaranteed core of WebGPU. */
-export const OPTIONAL_FEATURES = ["timestamp-query", "shader-f16", "subgroups"] as const;
-export type OptionalFeature = typeof OPTIONAL_FEATURES[number];
+/** What is used where it is there: times for benchmarks. Kernels need no optional feature. */
+const OPTIONAL_FEATURES = ["timestamp-query"] as const;
 
 /** An open device. */
 export interface Device {
@@ -20,7 +19,6 @@ export interface Device {
   readonly name: string;
   /** Whether a processor plays the GPU: right results, no speed. */
   readonly software: boolean;
-  readonly features: ReadonlySet<string>;
   /** Most bytes of a buffer that a kernel can see. */
   readonly bindingBytes: number;
   /** Settles with the reason once the device is gone, destroyed or lost. */
@@ -52,7 +50,6 @@ export async function openDevice(options: DeviceOptions = {}): Promise<Device> {
     gpu,
     name: adapterName(adapter.info),
     software: isSoftware(adapter.info),
-    features: new Set(gpu.features),
     bindingBytes: Math.min(gpu.limits.maxStorageBufferBindingSize, gpu.limits.maxBufferSize),
     lost: gpu.lost.then(({ reason, message }) => message || reason || "unknown reason"),
   };
