@@ -10,8 +10,9 @@ use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use wasm_bindgen::prelude::wasm_bindgen;
 
-/// Looks at a flag before sleeping: some ten microseconds, about what lies between two jobs.
-const SPINS: usize = 4000;
+/// Looks at a flag before sleeping: more than lies between two jobs of a step, for waking a thread
+/// takes as long as many a job. Far more would take the core from others on a busy machine.
+const SPINS: usize = 30_000;
 /// Nanoseconds of a sleep, after which the leader looks for failures.
 const SLEEP: i64 = 100_000_000;
 /// Sleeps after which a worker that holds a range counts as dead: ten seconds.
