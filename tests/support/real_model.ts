@@ -10,6 +10,6 @@ export const REAL_MODEL: string | undefined = process.env.ENTROPIC_TEST_MODEL ??
 
 function cachedModel(): string | undefined {
   const known = KNOWN_MODELS.find(({ alias }) => alias === DEFAULT_MODEL);
-  const path = join(cacheDirectory(), known?.file ?? "");
+  const path = join(cacheDirectory(), known?.alias ?? "", known?.file ?? "");
   return known !== undefined && existsSync(path) ? path : undefined;
 }
