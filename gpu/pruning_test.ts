@@ -2,6 +2,7 @@ import { assert, assertAlmostEquals, assertEquals, assertLess, assertRejects } f
 import { type AttentionPlan, type Backend, DENSE, type KeySketch } from "../core/engine/backend.ts";
 import { openModel } from "../core/model/gguf/open_model.ts";
 import { MemorySource } from "../core/model/memory_source.ts";
+import { lastOf, readPrompt } from "../tests/support/backend_steps.ts";
 import { ADAPTER } from "../tests/support/gpu.ts";
 import { normals, randomNumbers } from "../tests/support/random.ts";
 import { tinyModel } from "../tests/support/tiny_model.ts";
@@ -38,22 +39,13 @@ async function prunable(): Promise<Backend> {
   return backend;
 }
 
-/** Reads the prompt densely, all but its last token, in steps of `chunk`. */
-async function prefill(backend: Backend, blockTable: number[], chunk = 64): Promise<void> {
-  for (let position = 0; position < PROMPT.length - 1; position += chunk) {
-    const tokens = PROMPT.slice(position, Math.min(position + chunk, PROMPT.length - 1));
-    await backend.forward([{ tokens, position, blockTable, attention: DENSE, output: "none" }]);
-  }
-}
+/** Reads the prompt densely, all but its last token. */
+const prefill = (backend: Backend, blockTable: number[], chunk?: number) =>
+  readPrompt(backend, PROMPT, blockTable, chunk);
 
 /** The prompt's last token under a plan. */
-const last = (blockTable: number[], attention: AttentionPlan) => ({
-  tokens: PROMPT.slice(-1),
-  position: PROMPT.length - 1,
-  blockTable,
-  attention,
-  output: "last" as const,
-});
+const last = (blockTable: number[], attention: AttentionPlan) =>
+  lastOf(PROMPT, blockTable, attention);
 
 const decode = (backend: Backend, blockTable: number[], plan: AttentionPlan) =>
   backend.forward([last(blockTable, plan)]);

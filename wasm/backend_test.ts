@@ -6,12 +6,13 @@ import {
   assertRejects,
   assertStringIncludes,
 } from "@std/assert";
-import { type Backend, DENSE, type ForwardResult } from "../core/engine/backend.ts";
+import type { Backend } from "../core/engine/backend.ts";
 import { uncertainty } from "../core/entropic/entropy.ts";
 import { BackendError, ModelError } from "../core/errors.ts";
 import { openModel } from "../core/model/gguf/open_model.ts";
 import { MemorySource } from "../core/model/memory_source.ts";
 import type { TensorType } from "../core/model/tensors.ts";
+import { blocks, part, prefill, rowsOf, text } from "../tests/support/backend_steps.ts";
 import { tinyModel, type TinyModelOptions } from "../tests/support/tiny_model.ts";
 import { createWasmBackend, type WasmBackendOptions } from "./backend.ts";
 import { supports, type Variant } from "./loader.ts";
@@ -24,39 +25,6 @@ async function tinyBackend(
 ): Promise<Backend> {
   const { files } = await openModel([new MemorySource("tiny.gguf", tinyModel(model))]);
   return await createWasmBackend({ files, kvBlocks: 64, topK: 8, ...options });
-}
-
-/** Token ids without a pattern. */
-const text = (count: number, seed = 1) =>
-  Array.from({ length: count }, (_, i) => (i * i * 31 + i * 7 * seed + seed) % 200);
-
-const blocks = (count: number, first = 0) => Array.from({ length: count }, (_, i) => first + i);
-
-/** One sequence's part of a step. */
-function part(
-  tokens: number[],
-  position: number,
-  blockTable: number[],
-  output: "none" | "last" | "all" = "last",
-) {
-  return { tokens, position, blockTable, attention: DENSE, output };
-}
-
-/** The logits of every output row of a step, and its statistics. */
-async function rowsOf(backend: Backend, result: ForwardResult) {
-  const logits = await Promise.all(result.rows.map((_, row) => backend.logits(row)));
-  return result.rows.map((stats, row) => ({ ...stats, logits: logits[row] }));
-}
-
-/** What a prompt of `tokens` gives after its last token, run in steps of `chunk`. */
-async function prefill(backend: Backend, tokens: number[], blockTable: number[], chunk: number) {
-  let result: ForwardResult | undefined;
-  for (let position = 0; position < tokens.length; position += chunk) {
-    const step = tokens.slice(position, position + chunk);
-    const last = position + chunk >= tokens.length;
-    result = await backend.forward([part(step, position, blockTable, last ? "last" : "none")]);
-  }
-  return (await rowsOf(backend, result!))[0];
 }
 
 for (const variant of VARIANTS) {

@@ -1,4 +1,5 @@
 import { assert, assertAlmostEquals, assertEquals, assertFalse } from "@std/assert";
+import { exactStatistics } from "../../tests/support/exact_statistics.ts";
 import { ADAPTER, GpuProbe } from "../../tests/support/gpu.ts";
 import { normals, randomNumbers } from "../../tests/support/random.ts";
 import { statisticsOf, uncertaintyOf } from "../row_statistics.ts";
@@ -21,25 +22,6 @@ async function statistics(probe: GpuProbe, rows: readonly Float32Array[], topK: 
   const kernel = rowSummaryKernel({ vocabulary, topK, endTokens: [END] });
   await probe.run(kernel, { view, logits, chunks, summary }, [rows.length]);
   return rows.map((_, row) => statisticsOf(summary, row, topK));
-}
-
-function exactly(logits: Float32Array, topK: number, temperature = 1) {
-  const max = Math.max(...logits);
-  const terms = [...logits].filter((z) => z > -Infinity)
-    .map((z) => (z - max) / temperature).map((d) => [d, Math.exp(d)] as const);
-  const z = terms.reduce((sum, [, e]) => sum + e, 0);
-  const mean = terms.reduce((sum, [d, e]) => sum + d * e, 0) / z;
-  const square = terms.reduce((sum, [d, e]) => sum + d * d * e, 0) / z;
-  const ids = [...logits.keys()].sort((a, b) => logits[b]! - logits[a]! || a - b).slice(0, topK);
-  return {
-    max,
-    logZ: max + Math.log(z),
-    entropy: Math.log(z) - mean,
-    varentropy: square - mean * mean,
-    endProbability: Math.exp(logits[END]! - max) / z,
-    topIds: ids,
-    topLogits: ids.map((id) => logits[id]!),
-  };
 }
 
 /** Rows of logits by name. */
@@ -68,7 +50,7 @@ Deno.test({
   for (const set of [rows(), whole]) {
     const found = await statistics(probe, Object.values(set), 64);
     for (const [i, [name, logits]] of Object.entries(set).entries()) {
-      const [actual, expected] = [found[i]!, exactly(logits, 64)];
+      const [actual, expected] = [found[i]!, exactStatistics(logits, END, 64)];
       assertEquals(actual.max, expected.max, name);
       assertEquals([...actual.topIds], expected.topIds, name);
       assertEquals([...actual.topLogits], expected.topLogits, name);
@@ -91,7 +73,7 @@ Deno.test({
   const probe = await GpuProbe.open();
   const row = normals(70, 2, randomNumbers(9));
   const [found] = await statistics(probe, [row], 70);
-  assertEquals([...found!.topIds], exactly(row, 70).topIds);
+  assertEquals([...found!.topIds], exactStatistics(row, END, 70).topIds);
   probe.close();
 });
 
@@ -126,7 +108,10 @@ Deno.test({
     const uncertainty = new Float32Array(4);
     await probe.run(rowUncertaintyKernel({ vocabulary }), { view, chunks, uncertainty }, [1]);
     const [, z, a, b] = uncertainty;
-    const [found, expected] = [uncertaintyOf(z!, a!, b!), exactly(logits, 1, temperature)];
+    const [found, expected] = [
+      uncertaintyOf(z!, a!, b!),
+      exactStatistics(logits, END, 1, temperature),
+    ];
     assertAlmostEquals(found.entropy, expected.entropy, 1e-5, `H at ${temperature}`);
     assertAlmostEquals(found.varentropy, expected.varentropy, 1e-4, `V at ${temperature}`);
   }

@@ -1,29 +1,12 @@
 /** Statistics of logits, as the core computes them in f32 vectors, against plain double precision. */
 import { assert, assertAlmostEquals, assertEquals, assertFalse } from "@std/assert";
 import { supports } from "../../wasm/loader.ts";
+import { exactStatistics } from "../support/exact_statistics.ts";
 import { normals, randomNumbers } from "../support/random.ts";
 import { Probe } from "./probe.ts";
 
 const END = 2;
 const VARIANTS = (["simd128", "relaxed"] as const).filter(supports);
-
-function exactly(logits: Float32Array, topK: number) {
-  const max = Math.max(...logits);
-  const terms = [...logits].filter((z) => z > -Infinity).map((z) => [z - max, Math.exp(z - max)]);
-  const z = terms.reduce((sum, [, e]) => sum + e!, 0);
-  const mean = terms.reduce((sum, [d, e]) => sum + d! * e!, 0) / z;
-  const square = terms.reduce((sum, [d, e]) => sum + d! * d! * e!, 0) / z;
-  const ids = [...logits.keys()].sort((a, b) => logits[b]! - logits[a]! || a - b).slice(0, topK);
-  return {
-    max,
-    logZ: max + Math.log(z),
-    entropy: Math.log(z) - mean,
-    varentropy: square - mean * mean,
-    endProbability: Math.exp(logits[END]! - max) / z,
-    topIds: ids,
-    topLogits: ids.map((id) => logits[id]!),
-  };
-}
 
 /** Rows of logits by name. */
 function rows(): Record<string, Float32Array> {
@@ -48,7 +31,7 @@ for (const variant of VARIANTS) {
     for (const [name, logits] of Object.entries(rows())) {
       const topK = Math.min(64, logits.length);
       const actual = probe.statistics(logits, END, topK);
-      const expected = exactly(logits, topK);
+      const expected = exactStatistics(logits, END, topK);
       assertEquals(actual.max, expected.max, name);
       assertEquals(actual.topIds, expected.topIds, name);
       assertEquals(actual.topLogits, expected.topLogits, name);
