@@ -32,7 +32,7 @@ export async function openSubject(
   const { files, metadata } = await openModel(sources);
   const tokenizerSpec = tokenizerFromGguf(metadata);
   const template = chatTemplateFromGguf(metadata, tokenizerSpec);
-  const backend = await createBackend(files, { kvBlocks });
+  const backend = await createBackend(files, { backend: "wasm", kvBlocks });
   const tokenizer = await createTokenizer(tokenizerSpec);
   await Promise.all(sources.map((source) => source.close()));
   // Always anew, from the project's own text: what a file beside the model says does not count.
