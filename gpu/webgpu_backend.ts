@@ -150,7 +150,7 @@ export class WebGpuBackend implements Backend {
   async logitsOf(row: number, ids: ArrayLike<number>): Promise<Float32Array> {
     this.#checkRow(row);
     const { vocabularySize } = this.config;
-    validateTokens(ids, vocabularySize);
+    validateTokens(ids, vocabularySize, "logitsOf");
     if (ids.length > FEW_IDS) {
       const logits = await this.logits(row);
       return Float32Array.from(ids, (id) => logits[id] ?? NaN);
@@ -165,7 +165,7 @@ export class WebGpuBackend implements Backend {
     this.#checkRow(row);
     const { vocabularySize } = this.config;
     const { ids, logits } = draw.overrides;
-    validateTokens(ids, vocabularySize);
+    validateTokens(ids, vocabularySize, "draw");
     const { buffers } = this.#parts;
     const [token = NO_TOKEN] = await this.#guard.run(async (gpu) => {
       const size = 4 * vocabularySize;

@@ -67,11 +67,7 @@ function validateSequence(
 }
 
 /** @throws {RangeError} A token id is outside the vocabulary. */
-export function validateTokens(
-  tokens: ArrayLike<number>,
-  vocabulary: number,
-  name = "tokens",
-): void {
+export function validateTokens(tokens: ArrayLike<number>, vocabulary: number, name: string): void {
   for (let i = 0; i < tokens.length; i++) {
     const id = tokens[i];
     check(

@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertLess } from "@std/assert";
 import type { Draw } from "../../core/engine/backend.ts";
-import { drawFromRow } from "../../tests/support/draw_row.ts";
+import { drawFromRow } from "../../tests/support/draw_by_definition.ts";
 import { ADAPTER, GpuProbe } from "../../tests/support/gpu.ts";
 import { normals, randomNumbers } from "../../tests/support/random.ts";
 import { drawKernel, drawWords, NO_TOKEN, overrideGroups, overrideKernel } from "./draw.ts";

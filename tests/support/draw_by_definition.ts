@@ -1,4 +1,5 @@
 /** What drawing a token means: every stage over all tokens in rank order, with nothing saved. */
+import type { Draw } from "../../core/engine/backend.ts";
 import type { SamplingParams } from "../../core/engine/engine.ts";
 
 /** Ids by logit descending, ties by id. */
@@ -24,7 +25,7 @@ export function drawByDefinition(
     const mass = masses(kept, 1), total = sum(mass);
     let reached = 0;
     kept = kept.filter((_, i) => {
-      const wanted = reached < topP * total;
+      const wanted = i === 0 || reached < topP * total;
       reached += mass[i]!;
       return wanted;
     });
@@ -37,4 +38,18 @@ export function drawByDefinition(
   let reached = 0;
   return kept.find((_, i) => (reached += mass[i]!) > u * total) ??
     kept.findLast((_, i) => mass[i]! > 0)!;
+}
+
+/**
+ * As the contract defines `Backend.draw`.
+ *
+ * @param logits The row; the overrides are written into it.
+ */
+export function drawFromRow(
+  logits: Float32Array,
+  { overrides, u, ...stages }: Draw,
+): number | undefined {
+  overrides.ids.forEach((id, i) => logits[id] = overrides.logits[i]!);
+  if (logits.every((logit) => logit === -Infinity)) return undefined;
+  return drawByDefinition(logits, stages, u);
 }

@@ -23,7 +23,7 @@ import {
 import { sumsOf, uncertainty, uncertaintyOf } from "../../core/entropic/entropy.ts";
 import { BackendError } from "../../core/errors.ts";
 import type { ModelConfig } from "../../core/model/config.ts";
-import { drawByDefinition } from "./draw_by_definition.ts";
+import { drawFromRow } from "./draw_by_definition.ts";
 
 export interface ScriptedOptions {
   readonly limits?: Partial<BackendLimits>;
@@ -148,12 +148,10 @@ export class ScriptedBackend implements Backend {
     return Float32Array.from(ids, (id) => logits[id] as number);
   }
 
-  async draw(row: number, { overrides, u, ...stages }: Draw): Promise<number | undefined> {
+  async draw(row: number, draw: Draw): Promise<number | undefined> {
     const logits = await this.logits(row);
     this.calls.logits--; // they stay here
-    overrides.ids.forEach((id, i) => logits[id] = overrides.logits[i] as number);
-    if (logits.every((logit) => logit === -Infinity)) return undefined;
-    return drawByDefinition(logits, stages, u);
+    return drawFromRow(logits, draw);
   }
 
   async tempered(row: number, temperature: number): Promise<Uncertainty> {

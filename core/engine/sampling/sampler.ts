@@ -4,7 +4,7 @@
  * at temperature 1. Pure: the random number is an argument.
  *
  * Every stage works on candidates in rank order and on bounds for the tokens behind them. Where the
- * bounds leave a choice open, the answer is `undefined`, and the caller asks again with more.
+ * bounds leave a choice open, the answer is `undefined`, and the backend has to draw: `Backend.draw`.
  */
 import type { LogitStats } from "../backend.ts";
 import {
