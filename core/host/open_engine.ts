@@ -14,6 +14,7 @@ import type { ModelFiles } from "../model/tensors.ts";
 import type { WebGpuBackendOptions } from "../../gpu/backend.ts";
 import { createWasmBackend } from "../../wasm/backend.ts";
 import { calibrateBackend, type CalibratedBackend } from "./calibrated_backend.ts";
+import { mayHaveGpu } from "./gpu_nodes.ts";
 
 /**
  * The backends that can be asked for. `auto` takes WebGPU where there is a GPU, else WASM; an adapter
@@ -102,6 +103,7 @@ export async function openEngine(
  * The backend that an engine of these settings runs on.
  *
  * @param log Told why `auto` takes WASM where there is WebGPU.
+ * @param mayAsk Whether `auto` asks for an adapter at all.
  * @throws {ModelError} The model cannot be used.
  * @throws {RangeError} A setting is out of range.
  * @throws {BackendError} `webgpu` was asked for, and there is no adapter or no device.
@@ -110,6 +112,7 @@ export async function createBackend(
   files: ModelFiles,
   settings: EngineSettings = {},
   log: (line: string) => void = () => {},
+  mayAsk: () => Promise<boolean> = mayHaveGpu,
 ): Promise<Backend> {
   const { backend = "auto", threads, context, kvBlocks } = settings;
   if (!BACKENDS.includes(backend)) {
@@ -121,7 +124,7 @@ export async function createBackend(
     ...(kvBlocks !== undefined && { kvBlocks }),
   };
   if (backend === "webgpu") return await onWebGpu(options);
-  if (backend === "auto" && await hasGpu(log)) {
+  if (backend === "auto" && await hasGpu(mayAsk, log)) {
     try {
       return await onWebGpu(options);
     } catch (error) {
@@ -141,8 +144,11 @@ async function onWebGpu(options: WebGpuBackendOptions): Promise<Backend> {
 }
 
 /** Whether this machine has a GPU; a processor that plays one is slower than WASM. */
-async function hasGpu(log: (line: string) => void): Promise<boolean> {
-  if (globalThis.navigator?.gpu === undefined) return false;
+async function hasGpu(
+  mayAsk: () => Promise<boolean>,
+  log: (line: string) => void,
+): Promise<boolean> {
+  if (globalThis.navigator?.gpu === undefined || !await mayAsk()) return false;
   const adapter = await (await webGpu()).probeAdapter();
   if (adapter?.software) log(`WebGPU has only a software adapter (${adapter.name}); using WASM`);
   return adapter?.software === false;

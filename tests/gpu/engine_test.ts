@@ -1,9 +1,8 @@
 /** The engine on WebGPU: which backend it takes, and what becomes of requests when a device goes. */
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
-import type { Engine } from "../../core/engine/engine.ts";
 import { LocalEngine } from "../../core/engine/local_engine.ts";
 import { BackendError } from "../../core/errors.ts";
-import { openEngine } from "../../core/host/open_engine.ts";
+import { createBackend, openEngine } from "../../core/host/open_engine.ts";
 import { openModel } from "../../core/model/gguf/open_model.ts";
 import { MemorySource } from "../../core/model/memory_source.ts";
 import { createWebGpuBackend } from "../../gpu/backend.ts";
@@ -62,17 +61,21 @@ Deno.test({ name: "openEngine on WebGPU draws the greedy tokens of WASM", ignore
   assertEquals(gpu!.tokens, wasm!.tokens);
 });
 
-/** Opens an engine by default where `navigator.gpu` is another. */
-async function openAuto(
+/** Opens a backend by default where `navigator.gpu` is another. */
+async function createAuto(
   gpu: unknown,
-): Promise<{ readonly engine: Engine; readonly lines: string[] }> {
+  mayAsk: boolean,
+): Promise<{ readonly kind: string; readonly lines: string[] }> {
   const lines: string[] = [];
+  const { files } = await openModel(sources());
   const own = Object.getOwnPropertyDescriptor(navigator, "gpu");
   Object.defineProperty(navigator, "gpu", { value: gpu, configurable: true });
   try {
-    const context = { log: (line: string) => void lines.push(line) };
-    const engine = await openEngine({ sources: sources() }, { kvBlocks: 64 }, context);
-    return { engine, lines };
+    const log = (line: string) => void lines.push(line);
+    const asks = () => Promise.resolve(mayAsk);
+    const backend = await createBackend(files, { kvBlocks: 64 }, log, asks);
+    await backend.dispose();
+    return { kind: backend.describe().kind, lines };
   } finally {
     if (own) Object.defineProperty(navigator, "gpu", own);
     else delete (navigator as { gpu?: GPU }).gpu;
@@ -86,7 +89,7 @@ const adapter = (description: string, requestDevice: () => Promise<unknown>) => 
   requestDevice,
 });
 
-Deno.test("openEngine takes WASM by default where WebGPU is of no use, and says so", async () => {
+Deno.test("createBackend takes WASM by default where WebGPU is of no use, and says so", async () => {
   const refuse = () => Promise.reject(new Error("out of devices"));
   const cases: [gpu: unknown, said: string | undefined][] = [
     [undefined, undefined],
@@ -101,11 +104,15 @@ Deno.test("openEngine takes WASM by default where WebGPU is of no use, and says 
     ],
   ];
   for (const [gpu, said] of cases) {
-    const { engine, lines } = await openAuto(gpu);
-    assertEquals(engine.info.backend.kind, "wasm");
+    const { kind, lines } = await createAuto(gpu, true);
+    assertEquals(kind, "wasm");
     assertEquals(lines, said === undefined ? [] : [said]);
-    await engine.dispose();
   }
+});
+
+Deno.test("createBackend asks for no adapter by default where there can be no GPU", async () => {
+  const gpu = { requestAdapter: () => Promise.reject(new Error("asked")) };
+  assertEquals(await createAuto(gpu, false), { kind: "wasm", lines: [] });
 });
 
 Deno.test("openEngine says why WebGPU cannot be had where it was asked for", async () => {
