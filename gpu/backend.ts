@@ -69,7 +69,7 @@ async function createOn(device: Device, options: WebGpuBackendOptions): Promise<
     const parts = { config, topK: limits.topK, pipelines, weights, buffers, cache };
     const program = await Program.create(parts);
     if (options.warmUp !== false) {
-      for (const count of TILES) await program.prepare({ tokens: count, rows: count });
+      await Promise.all(TILES.map((count) => program.prepare({ tokens: count, rows: count })));
     }
     const angles = new RotaryAngles(config, weights.ropeFactors);
     return new WebGpuBackend(device, limits, parts, program, angles);

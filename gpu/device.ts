@@ -97,7 +97,8 @@ function isSoftware(info: GPUAdapterInfo & { readonly isFallbackAdapter?: boolea
 }
 
 /**
- * Runs `create` and waits until the device has checked what it created.
+ * Runs `create` and waits until the device has checked what it created. For one caller at a time:
+ * error scopes are a stack of the whole device, and these stay open as long as `create` takes.
  *
  * @throws {BackendError} The device refused, or its memory is exhausted.
  */
@@ -106,17 +107,54 @@ export async function checked<T>(
   what: string,
   create: () => T | Promise<T>,
 ): Promise<T> {
+  openScopes(gpu);
+  const made = started(create);
+  await Promise.allSettled([made]);
+  return await accepted(what, made, closeScopes(gpu));
+}
+
+/**
+ * As `checked`, for callers that overlap: the scopes only see what `create` asks for before it first
+ * waits.
+ *
+ * @throws {BackendError} The device refused, or its memory is exhausted.
+ */
+export async function checkedAtOnce<T>(
+  gpu: GPUDevice,
+  what: string,
+  create: () => T | Promise<T>,
+): Promise<T> {
+  openScopes(gpu);
+  const made = started(create);
+  return await accepted(what, made, closeScopes(gpu));
+}
+
+/** A promise for what `create` gives or throws; runs it in this tick. */
+const started = <T>(create: () => T | Promise<T>): Promise<T> =>
+  new Promise((resolve) => resolve(create()));
+
+function openScopes(gpu: GPUDevice): void {
   gpu.pushErrorScope("validation");
   gpu.pushErrorScope("out-of-memory");
-  const made = await Promise.resolve().then(create).then(
-    (value) => ({ value }),
-    (cause) => ({ cause }),
-  );
-  const errors = [await gpu.popErrorScope(), await gpu.popErrorScope()];
-  const error = errors.find((error) => error !== null);
-  if ("value" in made && error === undefined) return made.value;
+}
+
+/** The first error that the scopes caught, if any. */
+async function closeScopes(gpu: GPUDevice): Promise<GPUError | undefined> {
+  const errors = await Promise.all([gpu.popErrorScope(), gpu.popErrorScope()]);
+  return errors.find((error) => error !== null) ?? undefined;
+}
+
+async function accepted<T>(
+  what: string,
+  made: Promise<T>,
+  caught: Promise<GPUError | undefined>,
+): Promise<T> {
+  const [result, scopes] = await Promise.allSettled([made, caught]);
+  if (scopes.status === "rejected") throw scopes.reason;
+  const error = scopes.value;
+  if (result.status === "fulfilled" && error === undefined) return result.value;
   // What the device says of an error tells more than what it made the call throw.
-  const cause = error ?? ("cause" in made ? made.cause : undefined);
+  const cause = error ?? (result.status === "rejected" ? result.reason : undefined);
   if (cause === error || cause instanceof DOMException) {
     throw new BackendError(`Cannot ${what}: ${messageOf(cause)}`, { fatal: true }, { cause });
   }

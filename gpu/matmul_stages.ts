@@ -44,12 +44,12 @@ export class MatmulStages {
    * @throws {BackendError} The device refuses a kernel.
    */
   async prepare(counts: Pick<StepShape, Scope>): Promise<void> {
-    for (const scope of ["tokens", "rows"] as const) {
+    await Promise.all((["tokens", "rows"] as const).map(async (scope) => {
       const tile = tileOf(counts[scope]);
-      if (counts[scope] === 0 || this.#made[scope].has(tile)) continue;
-      for (const make of this.#makers[scope]) await make(tile);
+      if (counts[scope] === 0 || this.#made[scope].has(tile)) return;
+      await Promise.all(this.#makers[scope].map((make) => make(tile)));
       this.#made[scope].add(tile);
-    }
+    }));
   }
 
   /** @param bound What the kernel is bound to besides the weights. */
@@ -61,16 +61,11 @@ export class MatmulStages {
   ): Stage {
     const byTile = new Map<number, readonly Tiled[]>();
     this.#makers[scope].push(async (tile) => {
-      const made: Tiled[] = [];
-      for (const part of linear.parts) {
-        made.push(
-          await this.#tiled(linear, part, { ...parameters, tile }, {
-            step: stepOf(this.#parts, scope),
-            ...bound,
-          }),
-        );
-      }
-      byTile.set(tile, made);
+      const step = stepOf(this.#parts, scope);
+      const made = linear.parts.map((part) =>
+        this.#tiled(linear, part, { ...parameters, tile }, { step, ...bound })
+      );
+      byTile.set(tile, await Promise.all(made));
     });
     return (shape) => {
       const count = shape[scope], tile = tileOf(count);

@@ -57,40 +57,42 @@ export class Program {
     return this.#draw(overrides);
   }
 
+  /** All kernels are compiled side by side; only the order of stages is that of a step. */
   async #build(): Promise<void> {
-    const { weights, buffers: { hidden, logits }, config: { rmsEpsilon: norm } } = this.#parts;
-    this.#stages.push(await embedStage(this.#parts));
-    for (const [index, layer] of weights.layers.entries()) await this.#layer(index, layer);
-    this.#outputStages.push(
-      this.#matmuls.add(weights.output, "rows", { output: "store", norm }, {
-        ...{ x: hidden, y: logits, gain: weights.outputNorm },
-      }),
-      await summaryStage(this.#parts),
-    );
-    this.#tempered = await temperedDispatches(this.#parts);
-    this.#draw = await drawDispatches(this.#parts);
+    const parts = this.#parts;
+    const { weights, buffers: { hidden, logits }, config: { rmsEpsilon: norm } } = parts;
+    const output = this.#matmuls.add(weights.output, "rows", { output: "store", norm }, {
+      ...{ x: hidden, y: logits, gain: weights.outputNorm },
+    });
+    const [embed, layers, summary, tempered, draw] = await Promise.all([
+      embedStage(parts),
+      Promise.all(weights.layers.map((layer, index) => this.#layer(index, layer))),
+      summaryStage(parts),
+      temperedDispatches(parts),
+      drawDispatches(parts),
+    ]);
+    this.#stages.push(embed);
+    for (const { stored, rest, scope } of layers) {
+      this.#stages.push(...stored);
+      (scope === "rows" ? this.#outputStages : this.#stages).push(...rest);
+    }
+    this.#outputStages.push(output, summary);
+    this.#tempered = tempered;
+    this.#draw = draw;
   }
 
   /** Of the last layer, only output rows go on once its keys and values are stored. */
-  async #layer(index: number, layer: LayerWeights): Promise<void> {
+  async #layer(index: number, layer: LayerWeights): Promise<LayerStages> {
     const parts = this.#parts;
     const { buffers, config, weights, moments } = parts;
-    const { hidden, attentionHidden, qkv, attended, activated } = buffers;
+    const { hidden, attentionHidden, qkv, attended, activated, identity, outputs } = buffers;
     const norm = config.rmsEpsilon;
-    this.#stages.push(
-      this.#matmuls.add(layer.qkv, "tokens", { output: "store", norm }, {
-        ...{ x: hidden, y: qkv, gain: layer.attentionNorm },
-      }),
-    );
-    if (moments) this.#stages.push(await gatherStage(parts, index, moments));
-    this.#stages.push(await rotateStage(parts, index));
     const last = index + 1 === weights.layers.length;
-    const [stages, scope] = last
-      ? [this.#outputStages, "rows"] as const
-      : [this.#stages, "tokens"] as const;
-    const { identity, outputs } = buffers;
-    stages.push(
-      await attendStage(parts, index, scope),
+    const scope = last ? "rows" : "tokens";
+    const project = this.#matmuls.add(layer.qkv, "tokens", { output: "store", norm }, {
+      ...{ x: hidden, y: qkv, gain: layer.attentionNorm },
+    });
+    const feedForward = [
       this.#matmuls.add(layer.attentionOutput, scope, { output: "add" }, {
         ...{ x: attended, y: attentionHidden, residual: hidden },
         sources: last ? outputs : identity,
@@ -101,8 +103,22 @@ export class Program {
       this.#matmuls.add(layer.down, scope, { output: "add" }, {
         ...{ x: activated, y: hidden, residual: attentionHidden, sources: identity },
       }),
-    );
+    ];
+    const [gather, rotate, attend] = await Promise.all([
+      moments && gatherStage(parts, index, moments),
+      rotateStage(parts, index),
+      attendStage(parts, index, scope),
+    ]);
+    const stored = [project, ...(gather ? [gather] : []), rotate];
+    return { stored, rest: [attend, ...feedForward], scope };
   }
+}
+
+/** What a layer does until its keys and values are stored, then the rest, over tokens or rows. */
+interface LayerStages {
+  readonly stored: readonly Stage[];
+  readonly rest: readonly Stage[];
+  readonly scope: Scope;
 }
 
 async function embedStage(parts: ProgramParts): Promise<Stage> {
