@@ -32,7 +32,9 @@ export class DeviceGuard {
    */
   async run<T>(work: (gpu: GPUDevice) => Promise<T>): Promise<T> {
     if (this.#failure !== undefined) throw this.#error();
-    const { promise: gone, reject } = Promise.withResolvers<never>();
+    // Node 20 has no Promise.withResolvers.
+    let reject: (error: BackendError) => void = () => {};
+    const gone = new Promise<never>((_, fail) => reject = fail);
     this.#inFlight.add(reject);
     try {
       return await Promise.race([work(this.#gpu), gone]);
