@@ -6,7 +6,7 @@ import type { AttentionSettings } from "../engine/attention/attention_settings.t
 import type { Backend } from "../engine/backend.ts";
 import type { Engine } from "../engine/engine.ts";
 import { LocalEngine } from "../engine/local_engine.ts";
-import { BackendError } from "../errors.ts";
+import { BackendError, ModelError } from "../errors.ts";
 import { createPolicy, type PolicyName } from "../engine/scheduling/policies/mod.ts";
 import { type OpenedModel, openModel } from "../model/gguf/open_model.ts";
 import type { ByteSource } from "../model/source.ts";
@@ -15,6 +15,7 @@ import type { WebGpuBackendOptions } from "../../gpu/backend.ts";
 import { createWasmBackend } from "../../wasm/backend.ts";
 import { calibrateBackend, type CalibratedBackend } from "./calibrated_backend.ts";
 import { mayHaveGpu } from "./gpu_nodes.ts";
+import { runtimeGpu } from "./runtime_gpu.ts";
 
 /**
  * The backends that can be asked for. `auto` takes WebGPU where there is a GPU, else WASM; an adapter
@@ -123,35 +124,43 @@ export async function createBackend(
     ...(context !== undefined && { contextLength: context }),
     ...(kvBlocks !== undefined && { kvBlocks }),
   };
-  if (backend === "webgpu") return await onWebGpu(options);
-  if (backend === "auto" && await hasGpu(mayAsk, log)) {
-    try {
-      return await onWebGpu(options);
-    } catch (error) {
-      // A device that fails once it is there is an error to be seen, not a reason to be slow.
-      if (!(error instanceof BackendError) || error.fatal) throw error;
-      log(`${error.message}; using WASM`);
-    }
-  }
+  if (backend === "webgpu") return await onWebGpu(await runtimeGpu(), options);
+  const onGpu = backend === "auto" && await mayAsk() ? await onRealGpu(options, log) : undefined;
+  if (onGpu) return onGpu;
   return await createWasmBackend({ ...options, ...(threads !== undefined && { threads }) });
 }
 
 /** Loaded here, for most hosts have no GPU. */
 const webGpu = () => import("../../gpu/backend.ts");
 
-async function onWebGpu(options: WebGpuBackendOptions): Promise<Backend> {
-  return await (await webGpu()).createWebGpuBackend(options);
+async function onWebGpu(gpu: GPU, options: WebGpuBackendOptions): Promise<Backend> {
+  return await (await webGpu()).createWebGpuBackend({ ...options, gpu });
 }
 
-/** Whether this machine has a GPU; a processor that plays one is slower than WASM. */
-async function hasGpu(
-  mayAsk: () => Promise<boolean>,
+/** The backend of a GPU; `undefined` where there is none, or a processor plays it. */
+async function onRealGpu(
+  options: WebGpuBackendOptions,
   log: (line: string) => void,
-): Promise<boolean> {
-  if (globalThis.navigator?.gpu === undefined || !await mayAsk()) return false;
-  const adapter = await (await webGpu()).probeAdapter();
-  if (adapter?.software) log(`WebGPU has only a software adapter (${adapter.name}); using WASM`);
-  return adapter?.software === false;
+): Promise<Backend | undefined> {
+  try {
+    const gpu = await runtimeGpu();
+    const adapter = await (await webGpu()).probeAdapter({ gpu });
+    if (adapter?.software === false) return await onWebGpu(gpu, options);
+    const found = adapter ? `only a software adapter (${adapter.name})` : "no adapter";
+    log(`WebGPU has ${found}; using WASM`);
+  } catch (error) {
+    if (!isRefusal(error)) throw error;
+    log(`${error.message}; using WASM`);
+  }
+  return undefined;
+}
+
+/**
+ * Whether there is no WebGPU to be had, or not for this model. A device that fails once it is there is
+ * an error to be seen, not a reason to be slow.
+ */
+function isRefusal(error: unknown): error is BackendError | ModelError {
+  return error instanceof BackendError ? !error.fatal : error instanceof ModelError;
 }
 
 /** Lends a model's sources to `use`, and closes them where it opened them. */

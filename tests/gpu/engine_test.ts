@@ -10,7 +10,8 @@ import { createWasmBackend } from "../../wasm/backend.ts";
 import { capturedGpu } from "../support/captured_gpu.ts";
 import { request, run } from "../support/engine_runs.ts";
 import { ADAPTER } from "../support/gpu.ts";
-import { tinyModel } from "../support/tiny_model.ts";
+import { writeGguf } from "../support/gguf_writer.ts";
+import { tinyModel, tinyModelSpec } from "../support/tiny_model.ts";
 
 const ignore = ADAPTER === undefined;
 const MODEL = tinyModel({ type: "F16" });
@@ -64,10 +65,11 @@ Deno.test({ name: "openEngine on WebGPU draws the greedy tokens of WASM", ignore
 /** Opens a backend by default where `navigator.gpu` is another. */
 async function createAuto(
   gpu: unknown,
-  mayAsk: boolean,
+  mayAsk = true,
+  model = MODEL,
 ): Promise<{ readonly kind: string; readonly lines: string[] }> {
   const lines: string[] = [];
-  const { files } = await openModel(sources());
+  const { files } = await openModel([new MemorySource("tiny.gguf", model)]);
   const own = Object.getOwnPropertyDescriptor(navigator, "gpu");
   Object.defineProperty(navigator, "gpu", { value: gpu, configurable: true });
   try {
@@ -82,7 +84,10 @@ async function createAuto(
   }
 }
 
-const adapter = (description: string, requestDevice: () => Promise<unknown>) => ({
+const adapter = (
+  description: string,
+  requestDevice: (options?: GPUDeviceDescriptor) => Promise<unknown>,
+) => ({
   features: new Set(),
   limits: {},
   info: { description, vendor: "", architecture: "", device: "" },
@@ -91,23 +96,51 @@ const adapter = (description: string, requestDevice: () => Promise<unknown>) => 
 
 Deno.test("createBackend takes WASM by default where WebGPU is of no use, and says so", async () => {
   const refuse = () => Promise.reject(new Error("out of devices"));
-  const cases: [gpu: unknown, said: string | undefined][] = [
-    [undefined, undefined],
-    [{ requestAdapter: () => Promise.resolve(null) }, undefined],
+  const cases: [gpu: unknown, said: string][] = [
+    [undefined, "Cannot use WebGPU: this runtime has none"],
+    [{ requestAdapter: () => Promise.resolve(null) }, "WebGPU has no adapter"],
     [
       { requestAdapter: () => Promise.resolve(adapter("llvmpipe", refuse)) },
-      "WebGPU has only a software adapter (llvmpipe); using WASM",
+      "WebGPU has only a software adapter (llvmpipe)",
     ],
     [
       { requestAdapter: () => Promise.resolve(adapter("Some GPU", refuse)) },
-      "Cannot open a WebGPU device: out of devices; using WASM",
+      "Cannot open a WebGPU device: out of devices",
     ],
   ];
   for (const [gpu, said] of cases) {
-    const { kind, lines } = await createAuto(gpu, true);
-    assertEquals(kind, "wasm");
-    assertEquals(lines, said === undefined ? [] : [said]);
+    assertEquals(await createAuto(gpu), { kind: "wasm", lines: [`${said}; using WASM`] });
   }
+});
+
+Deno.test({
+  name: "createBackend takes WASM by default for a model that only WASM can run",
+  ignore,
+}, async () => {
+  const own = navigator.gpu;
+  const gpu = {
+    async requestAdapter() {
+      const found = await own.requestAdapter();
+      return {
+        ...adapter("Some GPU", (options) => found!.requestDevice(options)),
+        limits: found!.limits,
+      };
+    },
+  };
+  const { metadata, tensors } = tinyModelSpec({ type: "F16" });
+  const up = (name: string) => name === "blk.1.ffn_up.weight";
+  const other = tinyModelSpec({ type: "F32" }).tensors.filter(({ name }) => up(name));
+  const model = writeGguf({
+    metadata,
+    tensors: [...tensors.filter(({ name }) => !up(name)), ...other],
+  });
+  assertEquals(await createAuto(gpu, true, model), {
+    kind: "wasm",
+    lines: [
+      "Cannot load blk.1.ffn_up.weight on WebGPU: its type is F32, allowed is F16, the type of " +
+      "blk.1.ffn_gate.weight; using WASM",
+    ],
+  });
 });
 
 Deno.test("createBackend asks for no adapter by default where there can be no GPU", async () => {

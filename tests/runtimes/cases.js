@@ -17,8 +17,8 @@ const DRAWN = [68, 187, 187, 187, 187, 187, 146, 129, 129, 129, 129, 129];
 
 /**
  * @param {typeof import("../../mod.ts")} library
- * @param {{ readonly variant: string, readonly worker: boolean }} expected What this runtime picks
- * and has.
+ * @param {{ readonly variant: string, readonly worker: boolean, readonly gpuPackage: string }} expected
+ * What this runtime picks and has, and which package would give it WebGPU.
  */
 export function runtimeCases({ entropic, generate, loadModel, BlobSource }, expected) {
   const withModel = async (options, use) => {
@@ -86,6 +86,29 @@ export function runtimeCases({ entropic, generate, loadModel, BlobSource }, expe
       assert.equal(text, whole.choices[0].message.content);
       assert.match(stream, /data: \[DONE\]\n\n$/);
     }));
+
+  test(
+    "loadModel runs on WebGPU, or says what is missing",
+    { timeout: 120_000 }, // A processor that plays a GPU compiles the kernels for half a minute.
+    async (t) => {
+      const first = (backend) =>
+        withModel({ backend }, async (model) => {
+          for await (const { entropy } of generate(model, PROMPT, { maxTokens: 2 })) {
+            return { kind: model.engine.info.backend.kind, entropy };
+          }
+        });
+      const installed = await import(expected.gpuPackage).then(() => true, () => false);
+      const found = await first("webgpu").catch(({ message }) => message);
+      if (!installed) {
+        return assert.match(found, new RegExp(`install the package ${expected.gpuPackage}$`));
+      }
+      if (/no adapter/.test(found)) return t.skip("no adapter that Dawn takes");
+      assert.equal(found.kind, "webgpu", found);
+      const { entropy } = await first("wasm");
+      // WASM rounds to 8 bits, WebGPU does not.
+      assert.ok(Math.abs(found.entropy - entropy) < 0.1, `${found.entropy}, on WASM ${entropy}`);
+    },
+  );
 
   test(
     "the real model knows the capital of France",
