@@ -5,10 +5,12 @@
 import type { BackendLimits } from "../core/engine/backend.ts";
 import { backendLimits } from "../core/engine/backend_limits.ts";
 import type { ModelConfig } from "../core/model/config.ts";
+import { BackendError } from "../core/errors.ts";
 import type { ModelFiles } from "../core/model/tensors.ts";
 import { RotaryAngles } from "./angles.ts";
 import { checked, type Device, type DeviceOptions, openDevice } from "./device.ts";
-import { TILES } from "./kernels/matmul.ts";
+import { type Arithmetic, ARITHMETICS } from "./kernels/matmul_parameters.ts";
+import { TOKENS_OF_CUTS } from "./kernels/matmul_tiles.ts";
 import { MOST_TOP_K } from "./kernels/row_summary.ts";
 import { KvCache } from "./kv_cache.ts";
 import { blockBytes, type KvLayout, type KvType } from "./kv_layout.ts";
@@ -24,6 +26,16 @@ export interface WebGpuBackendOptions extends DeviceOptions, Partial<BackendLimi
   readonly files: ModelFiles;
   /** Halves, or exact floats as the reference of tests; `f16` where left out. */
   readonly kvType?: KvType;
+  /**
+   * How matrices are multiplied: `f32` where left out, exact but for rounding; or `int8`, which rounds
+   * activations to 8 bits before quantised weights, as the WASM core does.
+   */
+  readonly arithmetic?: Arithmetic;
+  /**
+   * Whether prompts' activations go through workgroup memory, which changes no bit. Where left out, they
+   * do on a GPU, and in `f32` not on a processor that plays one, where it is memory like any other.
+   */
+  readonly staging?: boolean;
   /** Most bytes of a tensor in one piece; what the device allows where left out. */
   readonly bindingBytes?: number;
   /** Whether all kernels are compiled at once, or each when a step first needs it. Default true. */
@@ -39,8 +51,8 @@ const DEFAULT_KV_BYTES = 512 * 2 ** 20;
  *
  * @throws {RangeError} An option is out of range, or the model's shape is not one of the kernels'.
  * @throws {ModelError} The model's file cannot be read, or a tensor cannot be laid out.
- * @throws {BackendError} There is no adapter or no device (not fatal: another backend may do), or its
- * memory is exhausted.
+ * @throws {BackendError} There is no adapter, no device, or none that can do the arithmetic (not fatal:
+ * another backend may do), or its memory is exhausted.
  */
 export async function createWebGpuBackend(options: WebGpuBackendOptions): Promise<WebGpuBackend> {
   const { config } = options.files;
@@ -55,7 +67,9 @@ export async function createWebGpuBackend(options: WebGpuBackendOptions): Promis
 }
 
 async function createOn(device: Device, options: WebGpuBackendOptions): Promise<WebGpuBackend> {
-  const { files, kvType: type = "f16", onProgress } = options;
+  const { files, kvType: type = "f16", arithmetic = "f32", onProgress } = options;
+  checkArithmetic(device, arithmetic);
+  const { staging = arithmetic === "int8" || !device.software } = options;
   const { config } = files;
   const { gpu } = device;
   const bindingBytes = Math.min(device.bindingBytes, options.bindingBytes ?? Infinity);
@@ -66,14 +80,34 @@ async function createOn(device: Device, options: WebGpuBackendOptions): Promise<
     const buffers = stepBuffers(gpu, config, limits, device.bindingBytes);
     const cache = new KvCache(gpu, layout, config.layers, limits.kvBlocks);
     const pipelines = new Pipelines(gpu);
-    const parts = { config, topK: limits.topK, pipelines, weights, buffers, cache };
+    const { topK } = limits;
+    const parts = { config, topK, arithmetic, staging, pipelines, weights, buffers, cache };
     const program = await Program.create(parts);
     if (options.warmUp !== false) {
-      await Promise.all(TILES.map((count) => program.prepare({ tokens: count, rows: count })));
+      const counts = TOKENS_OF_CUTS.map((count) => ({ tokens: count, rows: count }));
+      await Promise.all(counts.map((count) => program.prepare(count)));
     }
     const angles = new RotaryAngles(config, weights.ropeFactors);
     return new WebGpuBackend(device, limits, parts, program, angles);
   });
+}
+
+/**
+ * @throws {RangeError} There is no such arithmetic.
+ * @throws {BackendError} The device lacks what it takes.
+ */
+function checkArithmetic({ name, features }: Device, arithmetic: Arithmetic): void {
+  if (!ARITHMETICS.includes(arithmetic)) {
+    throw new RangeError(
+      `Cannot create WebGPU backend: arithmetic is ${arithmetic}, ` +
+        `allowed are ${ARITHMETICS.join(", ")}`,
+    );
+  }
+  if (arithmetic !== "int8" || features.packedDots) return;
+  throw new BackendError(
+    `Cannot run WebGPU in arithmetic int8: ${name} lacks packed_4x8_integer_dot_product`,
+    { fatal: false },
+  );
 }
 
 function limitsOf(

@@ -18,6 +18,7 @@ import { ADAPTER, LIMITS } from "../tests/support/gpu.ts";
 import { tinyModel, type TinyModelOptions } from "../tests/support/tiny_model.ts";
 import { createWasmBackend } from "../wasm/backend.ts";
 import { createWebGpuBackend, type WebGpuBackendOptions } from "./backend.ts";
+import { type Arithmetic, ARITHMETICS } from "./kernels/matmul_parameters.ts";
 
 const ignore = ADAPTER === undefined;
 
@@ -50,17 +51,23 @@ for (const limits of LIMITS) {
   Deno.test(
     { name: `WebGpuBackend at ${limits} limits computes what WASM does`, ignore },
     async () => {
-      // WASM rounds activations to 8 bits before quantised products, but not before those in F16.
-      const models: readonly (readonly [TinyModelOptions, number])[] = [
+      // WASM rounds activations to 8 bits before quantised products, but not before those in F16;
+      // in int8 both do.
+      const models: readonly (readonly [TinyModelOptions, number, Arithmetic?])[] = [
         [{ type: "F16" }, 2e-3],
         [{ type: "Q8_0", untied: true, heads: 4, kvHeads: 1 }, 0.2],
+        [{ type: "Q8_0", untied: true, heads: 4, kvHeads: 1 }, 0.05, "int8"],
         [{ type: "F16", ropeFactors: [1, 1.5, 2, 2.5, 3, 3.5, 4, 8], layers: 1 }, 2e-3],
       ];
       // Limits decide nothing but sizes, so one model is enough to see the larger ones taken.
-      for (const [model, bound] of limits === "default" ? models : models.slice(0, 1)) {
+      for (
+        const [model, bound, arithmetic = "f32"] of limits === "default"
+          ? models
+          : models.slice(0, 1)
+      ) {
         const files = await filesOf(model);
         const sizes = { files, kvBlocks: 16, topK: 8, maxOutputRows: 80, kvType: "f32" } as const;
-        const gpu = await createWebGpuBackend({ ...sizes, limits, warmUp: false });
+        const gpu = await createWebGpuBackend({ ...sizes, limits, arithmetic, warmUp: false });
         const wasm = await createWasmBackend(sizes);
         const step = [
           part(text(70), 0, blocks(5), "all"),
@@ -72,7 +79,8 @@ for (const limits of LIMITS) {
         for (const row of [0, 1, 31, 69]) {
           difference = Math.max(difference, largest(await gpu.logits(row), await wasm.logits(row)));
         }
-        console.log(`${model.type}, largest difference of logits to WASM: ${difference}`);
+        const name = `${model.type} in ${arithmetic}`;
+        console.log(`${name}, largest difference of logits to WASM: ${difference}`);
         assertLess(difference, bound, JSON.stringify(model));
         for (const [row, stats] of found.rows.entries()) {
           assertAlmostEquals(stats.entropy, expected.rows[row]!.entropy, bound);
@@ -86,40 +94,56 @@ for (const limits of LIMITS) {
   );
 }
 
-Deno.test({ name: "WebGpuBackend runs every tensor type", ignore }, async () => {
-  const types: TensorType[] = [
-    "Q4_0",
-    "Q4_1",
-    "Q5_0",
-    "Q5_1",
-    "Q4_K",
-    "Q5_K",
-    "Q6_K",
-    "BF16",
-    "F32",
-  ];
-  for (const type of types) {
-    const files = await filesOf({ type, layers: 1 });
-    const gpu = await createWebGpuBackend({ files, kvBlocks: 16, topK: 8, warmUp: false });
-    const wasm = await createWasmBackend({ files, kvBlocks: 16, topK: 8 });
-    const step = [part(text(1), 0, blocks(1), "last")];
-    const [[found], [expected]] = [(await gpu.forward(step)).rows, (await wasm.forward(step)).rows];
-    assertAlmostEquals(found!.entropy, expected!.entropy, 0.1, type);
-    assertLess(largest(await gpu.logits(0), await wasm.logits(0)), 0.4, type);
-    await gpu.dispose();
-    await wasm.dispose();
-  }
-});
+/** What WebGPU in each arithmetic may differ from WASM by, which rounds activations to 8 bits. */
+const TO_WASM = { f32: 0.4, int8: 0.05 } as const;
 
-for (const kvType of ["f16", "f32"] as const) {
+for (const arithmetic of ARITHMETICS) {
+  Deno.test({ name: `WebGpuBackend in ${arithmetic} runs every tensor type`, ignore }, async () => {
+    const types: TensorType[] = [
+      ...["Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q4_K", "Q5_K", "Q6_K"] as const,
+      ...arithmetic === "f32" ? ["BF16", "F32"] as const : [],
+    ];
+    const differences: string[] = [];
+    for (const type of types) {
+      const files = await filesOf({ type, layers: 1 });
+      const sizes = { files, kvBlocks: 16, topK: 8, kvType: "f32" } as const;
+      const gpu = await createWebGpuBackend({ ...sizes, arithmetic, warmUp: false });
+      const wasm = await createWasmBackend(sizes);
+      const step = [part(text(1), 0, blocks(1), "last")];
+      const [[found], [expected]] = [
+        (await gpu.forward(step)).rows,
+        (await wasm.forward(step)).rows,
+      ];
+      assertAlmostEquals(found!.entropy, expected!.entropy, 0.1, type);
+      const difference = largest(await gpu.logits(0), await wasm.logits(0));
+      differences.push(`${type} ${difference.toExponential(1)}`);
+      assertLess(difference, TO_WASM[arithmetic], type);
+      await gpu.dispose();
+      await wasm.dispose();
+    }
+    console.log(
+      `in ${arithmetic}, largest difference of logits to WASM: ${differences.join(", ")}`,
+    );
+  });
+}
+
+const FORMS = [
+  { kvType: "f16", arithmetic: "f32" },
+  { kvType: "f32", arithmetic: "f32", staging: true },
+  { kvType: "f16", arithmetic: "int8" },
+] as const;
+
+for (const form of FORMS) {
+  const { kvType, arithmetic } = form, usual = form === FORMS[0];
   Deno.test({
-    name: `WebGpuBackend, KV ${kvType}: chunks and neighbours never change a bit`,
+    name: `WebGpuBackend in ${arithmetic}, KV ${kvType}: chunks and neighbours never change a bit`,
     ignore,
   }, async () => {
-    const backend = kvType === "f16" ? await sharedBackend() : await tinyBackend({ kvType });
+    const backend = usual ? await sharedBackend() : await tinyBackend(form);
+    assertStringIncludes(backend.describe().variant, `${arithmetic} on `);
     const prompt = text(77);
     const whole = await prefill(backend, prompt, blocks(5), 77);
-    for (const chunk of kvType === "f16" ? [1, 2, 5, 16, 31] : [16]) {
+    for (const chunk of kvType === "f16" ? [1, 2, 5, 16, 31] : [16, 40]) {
       assertEquals(await prefill(backend, prompt, blocks(5, 10), chunk), whole, `chunk ${chunk}`);
     }
     const prompts = [5, 33, 1, 48, 17, 20].map((length, i) => text(length, i + 2));
@@ -129,7 +153,7 @@ for (const kvType of ["f16", "f32"] as const) {
       prompts.map((prompt, i) => part(prompt, 0, blocks(4, 8 + 4 * i))),
     );
     assertEquals(await rowsOf(backend, together), alone);
-    if (kvType !== "f16") await backend.dispose();
+    if (!usual) await backend.dispose();
   });
 }
 
@@ -268,6 +292,20 @@ Deno.test("createWebGpuBackend says where there is no WebGPU, and that it is not
   const none = { requestAdapter: () => Promise.resolve(null) } as unknown as GPU;
   const error = await assertRejects(() => tinyBackend({ gpu: none }), BackendError, "no adapter");
   assertFalse(error.fatal);
+});
+
+Deno.test({
+  name: "createWebGpuBackend names the arithmetic that a device lacks, or that there is none of",
+  ignore,
+}, async () => {
+  // It tells nothing of the language that its compiler takes.
+  const { gpu } = capturedGpu();
+  const error = await assertRejects(() => tinyBackend({ gpu, arithmetic: "int8" }), BackendError);
+  assertStringIncludes(error.message, "arithmetic int8");
+  assertStringIncludes(error.message, "lacks packed_4x8_integer_dot_product");
+  assertFalse(error.fatal);
+  const unknown = { arithmetic: "f64" } as unknown as Partial<WebGpuBackendOptions>;
+  await assertRejects(() => tinyBackend(unknown), RangeError, "allowed are f32, int8");
 });
 
 Deno.test(

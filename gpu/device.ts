@@ -12,9 +12,19 @@ export interface DeviceOptions {
 /** What is used where it is there: times for benchmarks. Kernels need no optional feature. */
 const OPTIONAL_FEATURES = ["timestamp-query"] as const;
 
+/** What kernels could use beyond the guaranteed; `docs/webgpu.md` says which do. */
+export interface DeviceFeatures {
+  /** WGSL's `dot4I8Packed` and `pack4xI8`. */
+  readonly packedDots: boolean;
+  readonly shaderF16: boolean;
+  readonly subgroups: boolean;
+}
+
 /** An open device. */
 export interface Device {
   readonly gpu: GPUDevice;
+  /** What its adapter and its compiler offer. */
+  readonly features: DeviceFeatures;
   /** The adapter's name, for logs. */
   readonly name: string;
   /** Whether a processor plays the GPU: right results, no speed. */
@@ -34,20 +44,21 @@ const RAISED = ["maxStorageBufferBindingSize", "maxBufferSize"] as const;
  */
 export async function openDevice(options: DeviceOptions = {}): Promise<Device> {
   const adapter = await findAdapter(options);
-  const features = OPTIONAL_FEATURES.filter((name) => adapter.features.has(name));
+  const requiredFeatures = OPTIONAL_FEATURES.filter((name) => adapter.features.has(name));
   const requiredLimits: Record<string, number> = {};
   if (options.limits !== "default") {
     for (const name of RAISED) requiredLimits[name] = adapter.limits[name];
   }
   let gpu: GPUDevice;
   try {
-    gpu = await adapter.requestDevice({ requiredFeatures: features, requiredLimits });
+    gpu = await adapter.requestDevice({ requiredFeatures, requiredLimits });
   } catch (cause) {
     const message = `Cannot open a WebGPU device: ${messageOf(cause)}`;
     throw new BackendError(message, { fatal: false }, { cause });
   }
   return {
     gpu,
+    features: featuresOf(adapter, options),
     name: adapterName(adapter.info),
     software: isSoftware(adapter.info),
     bindingBytes: Math.min(gpu.limits.maxStorageBufferBindingSize, gpu.limits.maxBufferSize),
@@ -81,6 +92,21 @@ async function findAdapter(
   }
   if (adapter === null) throw fail("no adapter was found; is a GPU driver installed?");
   return adapter;
+}
+
+/** Features of the adapter, and of the language that its compiler takes. */
+function featuresOf(
+  { features }: GPUAdapter,
+  { gpu = globalThis.navigator?.gpu }: DeviceOptions,
+): DeviceFeatures {
+  const { wgslLanguageFeatures: language } = gpu as GPU & {
+    readonly wgslLanguageFeatures?: ReadonlySet<string>;
+  };
+  return {
+    packedDots: language?.has("packed_4x8_integer_dot_product") ?? false,
+    shaderF16: features.has("shader-f16"),
+    subgroups: features.has("subgroups"),
+  };
 }
 
 function adapterName({ description, device, architecture, vendor }: GPUAdapterInfo): string {

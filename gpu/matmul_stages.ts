@@ -1,12 +1,8 @@
-/** The matmuls of a step, by tile of tokens: each is compiled when a step first needs its tile. */
+/** The matmuls of a step, by how they are cut: each is compiled when a step first needs its cut. */
 import { type Dispatch, dispatcher, type Scope, type Stage, type StepShape } from "./dispatch.ts";
-import {
-  matmulKernel,
-  type MatmulParameters,
-  rowsAtOnce,
-  rowsOfThread,
-  TILES,
-} from "./kernels/matmul.ts";
+import { matmulKernel, rowsAtOnce } from "./kernels/matmul.ts";
+import type { MatmulParameters } from "./kernels/matmul_parameters.ts";
+import { type Cut, cutOf, tileOf } from "./kernels/matmul_tiles.ts";
 import type { Linear, MatrixPart } from "./matrix.ts";
 import type { Bound } from "./pipelines.ts";
 import { type ProgramParts, stepOf } from "./program_parts.ts";
@@ -21,18 +17,14 @@ interface Tiled {
   readonly tokenBytes: number;
 }
 
-/** The smallest tile that takes all tokens, else the largest there is. */
-const tileOf = (tokens: number): number =>
-  TILES.find((tile) => tile >= tokens) ?? Math.max(...TILES);
-
 export class MatmulStages {
   readonly #parts: ProgramParts;
-  /** What makes the matmuls of a tile, and which tiles were made. */
-  readonly #makers: Readonly<Record<Scope, ((tile: number) => Promise<void>)[]>> = {
+  /** What makes the matmuls of a cut, and which cuts were made. */
+  readonly #makers: Readonly<Record<Scope, ((cut: Cut) => Promise<void>)[]>> = {
     tokens: [],
     rows: [],
   };
-  readonly #made: Readonly<Record<Scope, Set<number>>> = { tokens: new Set(), rows: new Set() };
+  readonly #made: Readonly<Record<Scope, Set<Cut>>> = { tokens: new Set(), rows: new Set() };
 
   constructor(parts: ProgramParts) {
     this.#parts = parts;
@@ -45,10 +37,10 @@ export class MatmulStages {
    */
   async prepare(counts: Pick<StepShape, Scope>): Promise<void> {
     await Promise.all((["tokens", "rows"] as const).map(async (scope) => {
-      const tile = tileOf(counts[scope]);
-      if (counts[scope] === 0 || this.#made[scope].has(tile)) return;
-      await Promise.all(this.#makers[scope].map((make) => make(tile)));
-      this.#made[scope].add(tile);
+      const cut = cutOf(counts[scope], this.#parts.staging);
+      if (counts[scope] === 0 || this.#made[scope].has(cut)) return;
+      await Promise.all(this.#makers[scope].map((make) => make(cut)));
+      this.#made[scope].add(cut);
     }));
   }
 
@@ -59,19 +51,22 @@ export class MatmulStages {
     parameters: Pick<MatmulParameters, "output" | "norm">,
     bound: Readonly<Record<string, Bound>>,
   ): Stage {
-    const byTile = new Map<number, readonly Tiled[]>();
-    this.#makers[scope].push(async (tile) => {
+    const byCut = new Map<Cut, readonly Tiled[]>();
+    this.#makers[scope].push(async (cut) => {
       const step = stepOf(this.#parts, scope);
       const made = linear.parts.map((part) =>
-        this.#tiled(linear, part, { ...parameters, tile }, { step, ...bound })
+        this.#tiled(linear, part, { ...parameters, tile: tileOf(cut, part.rows) }, {
+          step,
+          ...bound,
+        })
       );
-      byTile.set(tile, await Promise.all(made));
+      byCut.set(cut, await Promise.all(made));
     });
     return (shape) => {
-      const count = shape[scope], tile = tileOf(count);
-      const tiled = byTile.get(tile) ?? [];
+      const count = shape[scope], cut = cutOf(count, this.#parts.staging);
+      const tiled = byCut.get(cut) ?? [];
       return tiled.map(({ workgroups, dispatch, weightBytes, tokenBytes }) =>
-        dispatch(weightBytes + count * tokenBytes, workgroups, Math.ceil(count / tile))
+        dispatch(weightBytes + count * tokenBytes, workgroups, Math.ceil(count / cut.tokens))
       );
     };
   }
@@ -82,8 +77,8 @@ export class MatmulStages {
     parameters: Pick<MatmulParameters, "output" | "norm" | "tile">,
     bound: Readonly<Record<string, Bound>>,
   ): Promise<Tiled> {
-    const { pipelines } = this.#parts;
-    const shape = { type, columns, rows: rowsOfThread(rows, parameters.tile), ...parameters };
+    const { pipelines, arithmetic } = this.#parts;
+    const shape = { type, columns, arithmetic, ...parameters };
     const compiled = await pipelines.compile(matmulKernel(shape));
     return {
       workgroups: Math.ceil(rows / rowsAtOnce(shape)),

@@ -69,6 +69,11 @@ export interface Decoder {
   load(name: string, group: string): string;
   /** Vector `i` of 4: elements 4i to 4i + 3 of a loaded group, without scale and minimum. */
   levels(name: string, i: number): string;
+  /**
+   * The same vector as four signed bytes of a word, the minimum taken off where it is fixed; undefined
+   * where levels are no integers.
+   */
+  readonly integers: ((name: string, i: number) => string) | undefined;
   /** Expression, a `vec2` of scale and minimum; undefined where levels are the elements. */
   readonly scales: ((group: string) => string) | undefined;
 }
@@ -76,16 +81,31 @@ export interface Decoder {
 export function decoder(type: TensorType): Decoder {
   const { words, scales, zero } = PACKED[type];
   const { functions = "", expression } = SCALES[scales](zero);
-  return { ...LEVELS[type === "BF16" ? type : words], functions, scales: expression };
+  const { integers, ...levels } = LEVELS[type === "BF16" ? type : words];
+  return {
+    ...{ ...levels, functions, scales: expression },
+    integers: integers && ((name, i) => lowered(integers(name, i), -zero)),
+  };
 }
 
-type Levels = Pick<Decoder, "quantsType" | "load" | "levels">;
+/** Four unsigned levels minus `zero`, as signed bytes: no byte borrows from the next. */
+const lowered = (word: string, zero: number): string => {
+  if (zero === 0) return word;
+  const zeros = `0x${zero.toString(16).padStart(2, "0").repeat(4)}u`;
+  return `(((${word} | 0x80808080u) - ${zeros}) ^ 0x80808080u)`;
+};
+
+type Levels = Pick<Decoder, "quantsType" | "load" | "levels"> & Partial<Pick<Decoder, "integers">>;
 
 /** Two words a group: byte i of word j has elements 8j + i and 8j + 4 + i. */
 const nibbles = (word: string, i: number): string => {
   const shifts = [0, 8, 16, 24].map((bits) => `${bits + 4 * (i & 1)}u`).join(", ");
   return `((vec4<u32>(${word}) >> vec4<u32>(${shifts})) & vec4<u32>(15u))`;
 };
+
+/** The same, as bytes. */
+const nibbleBytes = (word: string, i: number): string =>
+  `((${word} >> ${4 * (i & 1)}u) & 0x0f0f0f0fu)`;
 
 /** `width` more bits of each element, from the lowest of `word` on. */
 const highBits = (word: string, width: number, i: number): string => {
@@ -94,12 +114,23 @@ const highBits = (word: string, width: number, i: number): string => {
     "vec4<u32>(4u))";
 };
 
+/** `width` more bits of each element, as bytes: byte k takes them from a copy shifted to it. */
+const highBytes = (word: string, width: number, i: number): string => {
+  const bytes = [0, 1, 2, 3].map((k) => {
+    const [from, to] = [width * (4 * i + k), 8 * k + 4];
+    const shifted = to < from ? `${word} >> ${from - to}u` : `${word} << ${to - from}u`;
+    return `((${shifted}) & ${((1 << width) - 1) * 2 ** to}u)`;
+  });
+  return `(${bytes.join(" | ")})`;
+};
+
 /** By words of two groups. */
 const LEVELS: Readonly<Record<PackedLayout["words"] | "BF16", Levels>> = {
   4: {
     quantsType: "array<vec2<u32>>",
     load: (name, group) => `let ${name} = quants[${group}];`,
     levels: (name, i) => `vec4<f32>(${nibbles(`${name}[${i >> 1}]`, i)})`,
+    integers: (name, i) => nibbleBytes(`${name}[${i >> 1}]`, i),
   },
   // Two groups have two words each, then share the word of the fifth bits.
   5: {
@@ -114,6 +145,8 @@ const LEVELS: Readonly<Record<PackedLayout["words"] | "BF16", Levels>> = {
     let ${name}_high = quants[${name}_at + 4u] >> (16u * ${name}_odd);`,
     levels: (name, i) =>
       `vec4<f32>(${nibbles(`${name}[${i >> 1}]`, i)} | ${highBits(`${name}_high`, 1, i)})`,
+    integers: (name, i) =>
+      `(${nibbleBytes(`${name}[${i >> 1}]`, i)} | ${highBytes(`${name}_high`, 1, i)})`,
   },
   6: {
     quantsType: "array<u32>",
@@ -123,12 +156,15 @@ const LEVELS: Readonly<Record<PackedLayout["words"] | "BF16", Levels>> = {
     let ${name}_high = quants[${name}_at + 2u];`,
     levels: (name, i) =>
       `vec4<f32>(${nibbles(`${name}[${i >> 1}]`, i)} | ${highBits(`${name}_high`, 2, i)})`,
+    integers: (name, i) =>
+      `(${nibbleBytes(`${name}[${i >> 1}]`, i)} | ${highBytes(`${name}_high`, 2, i)})`,
   },
   8: {
     quantsType: "array<vec4<i32>>",
     load: (name, group) => `let ${name} = quants[${group}];`,
     levels: (name, i) =>
       `vec4<f32>((vec4<i32>(${name}[${i}]) << vec4<u32>(24u, 16u, 8u, 0u)) >> vec4<u32>(24u))`,
+    integers: (name, i) => `bitcast<u32>(${name}[${i}])`,
   },
   16: {
     quantsType: "array<vec4<u32>>",

@@ -1,6 +1,7 @@
 /** What the dispatches of a step are bound to. */
 import type { ModelConfig } from "../core/model/config.ts";
 import type { Scope } from "./dispatch.ts";
+import type { Arithmetic } from "./kernels/matmul_parameters.ts";
 import type { KvCache } from "./kv_cache.ts";
 import type { Pipelines } from "./pipelines.ts";
 import type { MomentBuffers, SketchBuffers } from "./pruning.ts";
@@ -10,6 +11,9 @@ import type { ModelWeights } from "./weights.ts";
 export interface ProgramParts {
   readonly config: ModelConfig;
   readonly topK: number;
+  readonly arithmetic: Arithmetic;
+  /** Whether prompts' activations go through workgroup memory. */
+  readonly staging: boolean;
   readonly pipelines: Pipelines;
   readonly weights: ModelWeights;
   readonly buffers: StepBuffers;

@@ -78,10 +78,10 @@ export class WebGpuBackend implements Backend {
   }
 
   describe(): BackendInfo {
-    const { weights, cache, sketch } = this.#parts;
+    const { arithmetic, weights, cache, sketch } = this.#parts;
     return {
       kind: "webgpu",
-      variant: this.#device.name,
+      variant: `${arithmetic} on ${this.#device.name}`,
       threads: 1,
       weightBytes: weights.bytes,
       kvBytes: this.limits.kvBlocks * cache.blockBytes,

@@ -2,57 +2,49 @@
  * Multiplies a packed matrix with the activations of a tile of tokens, and does to each product what
  * the layer does next: `y[t][r] = sum over k of W[r][k] x[t][k]`.
  *
- * Sixteen lanes share a row: lane l takes the groups l, l + 16, …, and the sixteen partial sums are
- * added in order. A thread keeps a small tile of rows and tokens in registers, so that weights are
- * decoded once for all tokens of a tile, and activations read once for all its rows. Whatever the
- * tile, a product is made of the same operations in the same order: so a token's result never depends
- * on its neighbours. Every multiply-add is written as `fma`, lest one tile's compiler fuse what
- * another's does not.
+ * Lanes share a row: lane l takes the blocks l, l + lanes, … of the columns, and the lanes' partial
+ * sums are added in order. A thread keeps a small tile of rows and tokens in registers, so that
+ * weights are decoded once for all its tokens, and activations read once for all its rows. Whatever
+ * the tile, a product is made of the same operations in the same order: so a token's result never
+ * depends on its neighbours.
  */
-import type { TensorType } from "../../core/model/tensors.ts";
 import { type Kernel, PART, read, STEP, uniform, unroll, write } from "../kernel.ts";
-import { decoder, GROUP } from "../packed.ts";
+import { decoder } from "../packed.ts";
+import { floatSums } from "./matmul_floats.ts";
+import { integerSums, isInteger } from "./matmul_integers.ts";
+import type { MatmulParameters, Summation } from "./matmul_parameters.ts";
 
-export interface MatmulParameters {
-  readonly type: TensorType;
-  readonly columns: number;
-  /**
-   * What becomes of the products: `store` them; `add` them to the residual stream; or `swiglu`, where
-   * rows alternate between gate and up projection and each pair becomes silu(gate) * up.
-   */
-  readonly output: "store" | "add" | "swiglu";
-  /** Whether the input is normalised on the way (RMSNorm, arXiv 1910.07467), with this epsilon. */
-  readonly norm?: number;
-  /** Tokens of a tile. */
-  readonly tile: number;
-  /** Rows that a thread keeps; even, for pairs of gate and up. */
-  readonly rows: number;
-}
+/** Bytes of workgroup memory for activations, and for partial sums: they are added in rounds. */
+const STAGED_BYTES = 9216;
+const SUM_BYTES = 4096;
 
-/** Tile sizes that are made, ascending. */
-export const TILES = [1, 4, 8] as const;
-
-const WORKGROUP = 64;
-const LANES = 16;
+const summationOf = (parameters: MatmulParameters): Summation =>
+  isInteger(parameters) ? integerSums(parameters) : floatSums(parameters);
 
 /** Rows of a workgroup. */
-export const rowsAtOnce = ({ rows }: Pick<MatmulParameters, "rows">): number =>
-  WORKGROUP / LANES * rows;
+export const rowsAtOnce = (parameters: MatmulParameters): number =>
+  parameters.tile.threads / summationOf(parameters).lanes * parameters.tile.rows;
 
-/**
- * How many rows a thread should keep: more make better use of each activation that is read, fewer
- * spread a small matrix over more of the GPU.
- */
-export const rowsOfThread = (matrixRows: number, tile: number): number =>
-  tile > 1 || matrixRows >= 2048 ? 4 : 2;
+/** Blocks that are staged at once: some for each lane, of all tokens. */
+function slotsOf(
+  { columns, tile: { tokens } }: MatmulParameters,
+  { block, lanes, staging }: Summation,
+): number {
+  const most = Math.floor(STAGED_BYTES / (tokens * lanes * (staging?.bytes ?? Infinity)));
+  return tokens * lanes * Math.min(Math.ceil(columns / block / lanes), most);
+}
 
-/** Dispatch: [rows of the part / rowsAtOnce, tokens / tile], rounded up. */
+/** Dispatch: [rows of the part / rowsAtOnce, tokens / those of the tile], rounded up. */
 export function matmulKernel(parameters: MatmulParameters): Kernel {
-  const { type, columns, output, norm, tile, rows } = parameters;
-  const atOnce = rowsAtOnce(parameters);
+  const { type, columns, output, norm, tile } = parameters;
+  const { tokens, rows, threads } = tile;
+  const summation = summationOf(parameters);
+  const { lanes, staging } = summation;
   const normed = norm !== undefined;
+  const slots = slotsOf(parameters, summation);
   return {
-    name: `matmul ${type} ${columns} ${output}${normed ? ` norm ${norm}` : ""} ${rows}x${tile}`,
+    name: `matmul ${type}${isInteger(parameters) ? " int8" : ""} ${columns} ${output}` +
+      `${normed ? ` norm ${norm}` : ""} ${rows}x${tokens}${staging ? " staged" : ""} by ${threads}`,
     bindings: [
       read("quants", decoder(type).quantsType),
       read("scales", "array<u32>"),
@@ -66,106 +58,125 @@ export function matmulKernel(parameters: MatmulParameters): Kernel {
     ],
     code: `
 ${STEP}${PART}${decoder(type).functions}
-var<workgroup> sums: array<f32, ${atOnce * tile * LANES}>;
-${normed ? `var<workgroup> squares: array<f32, ${tile * LANES}>;` : ""}
-@compute @workgroup_size(${WORKGROUP})
+${staging && normed ? `var<workgroup> block_squares: array<f32, ${slots}>;` : ""}
+${staging?.memory(slots) ?? ""}
+${writeOutputs(parameters, summation)}
+@compute @workgroup_size(${threads})
 fn main(
   @builtin(workgroup_id) workgroup: vec3<u32>,
   @builtin(local_invocation_index) thread: u32,
 ) {
-  let lane = thread % ${LANES}u;
-  let first_row = workgroup.x * ${atOnce}u;
-  let first_token = workgroup.y * ${tile}u;
-  ${accumulate(parameters)}
-  workgroupBarrier();
-  ${finish(parameters)}
+  let lane = thread % ${lanes}u;
+  let own_row = thread / ${lanes}u * ${rows}u;
+  let first_row = workgroup.x * ${rowsAtOnce(parameters)}u;
+  let first_token = workgroup.y * ${tokens}u;
+  ${accumulate(parameters, summation, slots)}
+  ${addLanes(parameters, summation)}
 }
 `,
   };
 }
 
-/** Each lane's part of the sums, left in `sums` as [row][token][lane]. */
-function accumulate(parameters: MatmulParameters): string {
-  const { type, columns, norm, tile, rows } = parameters;
-  const groups = columns / GROUP;
-  const { load, scales } = decoder(type);
-  const each = (count: number, text: (i: number) => string) => unroll(count, text);
-  const eachPair = (text: (r: number, t: number) => string) =>
-    each(rows, (r) => each(tile, (t) => text(r, t)));
+/** A thread's part of the sums, and, where the input is normalised, of the squares. */
+function accumulate(parameters: MatmulParameters, summation: Summation, slots: number): string {
+  const { columns, norm, tile: { tokens, rows } } = parameters;
+  const blocks = columns / summation.block;
+  const loop = summation.staging ? stagedLoop : directLoop;
   // Rows and tokens beyond the end are read as the last one, and never written.
   return `
-  let thread_row = thread / ${LANES}u * ${rows}u;
   ${
-    each(rows, (r) =>
-      `let row${r} = min(first_row + thread_row + ${r}u, part.rows - 1u) * ${groups}u;`)
-  }
-  ${
-    each(tile, (t) =>
-      `let token${t} = min(first_token + ${t}u, step.count - 1u) * ${groups * 4}u;`)
-  }
-  ${eachPair((r, t) => `var sum${r}_${t} = 0.0;`)}
-  ${norm === undefined ? "" : each(tile, (t) => `var square${t} = 0.0;`)}
-  for (var group = lane; group < ${groups}u; group += ${LANES}u) {
-    ${each(rows, (r) => load(`q${r}`, `row${r} + group`))}
-    ${eachPair((r, t) => `var dot${r}_${t} = ${scales ? "0.0" : `sum${r}_${t}`};`)}
-    ${scales ? each(tile, (t) => `var total${t} = 0.0;`) : ""}
-    ${each(4, (i) => `{${dots(parameters, i)}}`)}
-    ${scales ? each(rows, (r) => `let scale${r} = ${scales(`row${r} + group`)};`) : ""}
-    ${
-    eachPair((r, t) => {
-      const [sum, dot] = [`sum${r}_${t}`, `dot${r}_${t}`];
-      return scales
-        ? `${sum} = fma(scale${r}.x, ${dot}, fma(scale${r}.y, total${t}, ${sum}));`
-        : `${sum} = ${dot};`;
-    })
-  }
-  }
-  ${
-    eachPair((r, t) =>
-      `sums[((thread_row + ${r}u) * ${tile}u + ${t}u) * ${LANES}u + lane] = sum${r}_${t};`
+    unroll(
+      rows,
+      (r) => `let row${r} = min(first_row + own_row + ${r}u, part.rows - 1u) * ${blocks}u;`,
     )
   }
+  ${unroll(rows, (r) => unroll(tokens, (t) => `var sum${r}_${t} = 0.0;`))}
+  ${norm === undefined ? "" : unroll(tokens, (t) => `var square${t} = 0.0;`)}
+  ${loop(parameters, summation, slots)}`;
+}
+
+/** Each lane reads the activations of its blocks from their buffer. */
+function directLoop(parameters: MatmulParameters, { block, lanes, products }: Summation): string {
+  const { columns, norm, tile: { tokens } } = parameters;
+  return `
   ${
-    norm === undefined ? "" : `if (thread < ${LANES}u) {
-    ${each(tile, (t) => `squares[${t * LANES}u + lane] = square${t};`)}
-  }`
+    unroll(tokens, (t) =>
+      `let token${t} = min(first_token + ${t}u, step.count - 1u) * ${columns / 4}u;`)
+  }
+  for (var block = lane; block < ${columns / block}u; block += ${lanes}u) {
+      ${products(0, (t) => `token${t} + block * ${block / 4}u`)}
+      ${norm === undefined ? "" : unroll(tokens, (t) => `square${t} += block_square${t};`)}
   }`;
 }
 
-/** The products of vector `i` of a group. */
-function dots({ type, norm, tile, rows }: MatmulParameters, i: number): string {
-  const { levels, scales } = decoder(type);
-  const chain = (a: string, b: string, sum: string) =>
-    [..."xyzw"].map((c) => `${sum} = fma(${a}.${c}, ${b}.${c}, ${sum});`).join(" ");
-  const at = `group * 4u + ${i}u`;
-  const inputs = unroll(tile, (t) => {
-    const given = `let given${t} = x[token${t} + ${at}];`;
-    const x = `let x${t} = given${t}${norm === undefined ? "" : " * gain_of_vector"};`;
-    const square = norm === undefined ? "" : chain(`given${t}`, `given${t}`, `square${t}`);
-    const total = scales && chain(`given${t}`, "gain_of_vector", `total${t}`);
-    return `${given} ${x} ${square} ${total ?? ""}`;
-  });
-  const products = unroll(rows, (r) =>
-    `{
-      let level = ${levels(`q${r}`, i)};
-      ${unroll(tile, (t) => chain("level", `x${t}`, `dot${r}_${t}`))}
-    }`);
-  const gain = norm === undefined ? "vec4<f32>(1.0)" : `gain[${at}]`;
+/** The workgroup brings activations to its memory, some columns at a time. */
+function stagedLoop(parameters: MatmulParameters, summation: Summation, slots: number): string {
+  const { columns, norm, tile: { tokens, threads } } = parameters;
+  const { block, lanes, products } = summation;
+  const blocks = columns / block;
+  const staged = slots / tokens;
+  const at = (token: number) => `slot + ${token * staged}u`;
   return `
-    let gain_of_vector = ${gain};
-    ${inputs}
-    ${products}`;
+  for (var first = 0u; first < ${blocks}u; first += ${staged}u) {
+    let count = min(${blocks}u - first, ${staged}u);
+    for (var i = thread; i < ${slots}u; i += ${threads}u) {
+      if (i % ${staged}u < count) {
+        stage(i, min(first_token + i / ${staged}u, step.count - 1u), first + i % ${staged}u);
+      }
+    }
+    workgroupBarrier();
+    for (var slot = lane; slot < count; slot += ${lanes}u) {
+      let block = first + slot;
+      ${products(slots, at)}
+      ${norm === undefined ? "" : unroll(tokens, (t) => `square${t} += block_squares[${at(t)}];`)}
+    }
+    workgroupBarrier();
+  }`;
+}
+
+/** Tokens whose lanes are added at once. */
+const tokensOfRound = (parameters: MatmulParameters, { lanes }: Summation): number => {
+  const most = Math.floor(SUM_BYTES / 4 / lanes / rowsAtOnce(parameters));
+  return Math.max(1, Math.min(parameters.tile.tokens, most));
+};
+
+/** The threads' parts go through workgroup memory, some tokens at a time. */
+function addLanes(parameters: MatmulParameters, summation: Summation): string {
+  const { norm, tile: { tokens, rows } } = parameters;
+  const { lanes } = summation;
+  const atOnce = tokensOfRound(parameters, summation);
+  const squares = `
+  if (own_row == 0u) {
+    ${unroll(tokens, (t) => `squares[${t * lanes}u + lane] = square${t};`)}
+  }`;
+  const round = (index: number) => `
+  ${
+    unroll(rows, (r) =>
+      unroll(atOnce, (t) =>
+        `sums[((own_row + ${r}u) * ${atOnce}u + ${t}u) * ${lanes}u + lane] = ` +
+        `sum${r}_${index * atOnce + t};`))
+  }
+  workgroupBarrier();
+  write_outputs(thread, first_row, first_token, ${index * atOnce}u);`;
+  return `
+  ${norm === undefined ? "" : squares}
+  ${
+    Array.from({ length: tokens / atOnce }, (_, index) => round(index))
+      .join("\n  workgroupBarrier();")
+  }`;
 }
 
 /** Adds the lanes' parts in order, a thread an output, and writes it where it belongs. */
-function finish(parameters: MatmulParameters): string {
-  const { columns, output, norm, tile } = parameters;
+function writeOutputs(parameters: MatmulParameters, summation: Summation): string {
+  const { columns, output, norm, tile: { tokens, threads } } = parameters;
+  const { lanes } = summation;
+  const rows = rowsAtOnce(parameters);
+  const atOnce = tokensOfRound(parameters, summation);
   const perOutput = output === "swiglu" ? 2 : 1;
-  const outputs = rowsAtOnce(parameters) / perOutput * tile;
   const sum = (name: string, row: string) => `
     var ${name} = 0.0;
-    for (var i = 0u; i < ${LANES}u; i++) {
-      ${name} += sums[(${row} * ${tile}u + t) * ${LANES}u + i];
+    for (var l = 0u; l < ${lanes}u; l++) {
+      ${name} += sums[(${row} * ${atOnce}u + slot) * ${lanes}u + l];
     }`;
   const scaled = (name: string) => norm === undefined ? name : `(${name} * inverse)`;
   const value = {
@@ -174,10 +185,14 @@ function finish(parameters: MatmulParameters): string {
     swiglu: `${scaled("product")} / (1.0 + exp(-${scaled("product")})) * ${scaled("up")}`,
   }[output];
   return `
-  for (var i = thread; i < ${outputs}u; i += ${WORKGROUP}u) {
-    let t = i % ${tile}u;
-    let token = first_token + t;
-    let row = i / ${tile}u * ${perOutput}u;
+/** Parts of the sums: [row][token of the round][lane]. */
+var<workgroup> sums: array<f32, ${rows * atOnce * lanes}>;
+${norm === undefined ? "" : `var<workgroup> squares: array<f32, ${tokens * lanes}>;`}
+fn write_outputs(thread: u32, first_row: u32, first_token: u32, round: u32) {
+  for (var i = thread; i < ${rows / perOutput * atOnce}u; i += ${threads}u) {
+    let slot = i % ${atOnce}u;
+    let token = first_token + round + slot;
+    let row = i / ${atOnce}u * ${perOutput}u;
     if (token >= step.count || first_row + row >= part.rows) {
       continue;
     }
@@ -187,11 +202,12 @@ function finish(parameters: MatmulParameters): string {
     ${
     norm === undefined ? "" : `
     var square = 0.0;
-    for (var i = 0u; i < ${LANES}u; i++) {
-      square += squares[t * ${LANES}u + i];
+    for (var l = 0u; l < ${lanes}u; l++) {
+      square += squares[(round + slot) * ${lanes}u + l];
     }
     let inverse = inverseSqrt(square / ${columns}.0 + ${norm});`
   }
     y[token * width + at] = ${value};
-  }`;
+  }
+}`;
 }

@@ -7,10 +7,16 @@ import { normals, randomNumbers } from "../../tests/support/random.ts";
 import { quantWords, scaleWords } from "../packed.ts";
 import { repack } from "../repack.ts";
 import { embedKernel } from "./embed.ts";
-import { matmulKernel, type MatmulParameters, rowsAtOnce, TILES } from "./matmul.ts";
+import { matmulKernel, rowsAtOnce } from "./matmul.ts";
+import { BLOCK, isInteger } from "./matmul_integers.ts";
+import { ARITHMETICS, type MatmulParameters, type Tile } from "./matmul_parameters.ts";
+import { cutOf, tileOf, TOKENS_OF_CUTS } from "./matmul_tiles.ts";
 
 const TYPES = Object.keys(TENSOR_TYPES) as TensorType[];
 const EPSILON = 1e-5;
+const ALONE = { tokens: 1, rows: 2, threads: 64, staged: false };
+const FEW = { tokens: 4, rows: 4, threads: 64, staged: false };
+const TILES = [ALONE, ...TOKENS_OF_CUTS.map((tokens) => tileOf(cutOf(tokens, true), 4096))];
 
 /** A packed matrix, and its values in plain floats. */
 function matrix(type: TensorType, rows: number, columns: number, seed = 7) {
@@ -42,7 +48,8 @@ async function multiply(
   const tokens = x.length / columns;
   const width = parameters.output === "swiglu" ? rows / 2 : rows;
   const y = new Float32Array(tokens * width);
-  await probe.run(matmulKernel({ ...parameters, columns }), {
+  const all = { ...parameters, columns };
+  await probe.run(matmulKernel(all), {
     quants,
     scales,
     part: Uint32Array.of(0, rows),
@@ -51,7 +58,7 @@ async function multiply(
     x,
     y,
     ...extra,
-  }, [Math.ceil(rows / rowsAtOnce(parameters)), Math.ceil(tokens / parameters.tile)]);
+  }, [Math.ceil(rows / rowsAtOnce(all)), Math.ceil(tokens / parameters.tile.tokens)]);
   return y;
 }
 
@@ -68,84 +75,130 @@ function exactly({ values, rows, columns }: Matrix, x: Float32Array): Float64Arr
 const largest = (a: ArrayLike<number>, b: ArrayLike<number>) =>
   Array.from(a, (x, i) => Math.abs(x - b[i]!)).reduce((most, x) => Math.max(most, x), 0);
 
+/** Calls with each value, how many of its block's 127 units it has, and the unit. */
+const perUnit = (x: Float32Array, text: (units: number, unit: number) => number) =>
+  x.map((value, i) => {
+    const block = x.subarray(i - i % BLOCK, i - i % BLOCK + BLOCK);
+    const unit = block.reduce((most, v) => Math.max(most, Math.abs(v)), 0) / 127;
+    return text(value / unit, unit);
+  });
+
+/** What is left of activations in 8 bits. */
+const inBytes = (x: Float32Array) => perUnit(x, (units, unit) => unit * Math.round(units));
+
+/** Activations that no division, however exact, rounds another way. */
+const offTies = (x: Float32Array) =>
+  perUnit(x, (units, unit) => unit * (Math.round(units) + 0.8 * (units - Math.round(units))));
+
 Deno.test({
   name: "matmul equals double precision for every tensor type",
   ignore: ADAPTER === undefined,
-}, async () => {
+}, async (t) => {
   const probe = await GpuProbe.open();
-  const differences: string[] = [];
-  for (const type of TYPES) {
-    const w = matrix(type, 21, 768);
-    const x = normals(3 * 768, 1, randomNumbers(3));
-    const y = await multiply(probe, w, x, { type, output: "store", tile: 1, rows: 2 });
-    const difference = largest(y, exactly(w, x));
-    differences.push(`${type} ${difference.toExponential(1)}`);
-    assertLess(difference, 5e-6, type);
-    assert(Math.max(...y) > 0.5, "the products must be of some size");
+  const x = offTies(normals(3 * 768, 1, randomNumbers(3)));
+  for (const arithmetic of ARITHMETICS) {
+    await t.step(arithmetic, async () => {
+      const differences: string[] = [];
+      for (
+        const type of TYPES.filter((type) =>
+          isInteger({ type, arithmetic: "int8" }) || arithmetic === "f32"
+        )
+      ) {
+        const w = matrix(type, 21, 768);
+        const given = { type, arithmetic, output: "store", tile: ALONE } as const;
+        const y = await multiply(probe, w, x, given);
+        const difference = largest(y, exactly(w, arithmetic === "int8" ? inBytes(x) : x));
+        differences.push(`${type} ${difference.toExponential(1)}`);
+        assertLess(difference, 5e-6, type);
+        assert(Math.max(...y) > 0.5, "the products must be of some size");
+      }
+      console.log(`matmul in ${arithmetic}, largest difference: ${differences.join(", ")}`);
+    });
   }
-  console.log(`matmul, largest difference: ${differences.join(", ")}`);
   probe.close();
 });
 
-Deno.test({
-  name: "matmul gives the same bits whatever the tile and the neighbours",
-  ignore: ADAPTER === undefined,
-}, async () => {
-  const probe = await GpuProbe.open();
-  for (const type of ["Q4_1", "Q8_0"] as const) {
-    const w = matrix(type, 24, 768);
-    const x = normals(11 * 768, 1, randomNumbers(3));
-    for (const norm of [undefined, EPSILON]) {
-      const gain = normals(768, 1, randomNumbers(4));
-      const given = { type, output: "store", ...(norm && { norm }) } as const;
-      const run = (x: Float32Array, tile: number, rows = 4) =>
-        multiply(probe, w, x, { ...given, tile, rows }, norm ? { gain } : {});
-      const alone = [];
-      for (let t = 0; t < 11; t++) {
-        alone.push(...await run(x.subarray(t * 768, (t + 1) * 768), 1, 2));
-      }
-      for (const tile of TILES) {
-        assertEquals(await run(x, tile), Float32Array.from(alone), `${type}, tile ${tile}`);
+for (const arithmetic of ARITHMETICS) {
+  Deno.test({
+    name: `matmul in ${arithmetic} gives the same bits whatever the tile and the neighbours`,
+    ignore: ADAPTER === undefined,
+  }, async () => {
+    const probe = await GpuProbe.open();
+    for (const type of ["Q4_1", "Q8_0"] as const) {
+      const w = matrix(type, 80, 768);
+      const x = normals(11 * 768, 1, randomNumbers(3));
+      for (const norm of [undefined, EPSILON]) {
+        const gain = normals(768, 1, randomNumbers(4));
+        const given = { type, arithmetic, output: "store", ...(norm && { norm }) } as const;
+        const run = (x: Float32Array, tile: Tile) =>
+          multiply(probe, w, x, { ...given, tile }, norm ? { gain } : {});
+        const alone = [];
+        for (let t = 0; t < 11; t++) {
+          alone.push(...await run(x.subarray(t * 768, (t + 1) * 768), ALONE));
+        }
+        for (const tile of TILES) {
+          const name = `${type}, ${JSON.stringify(tile)}`;
+          assertEquals(await run(x, tile), Float32Array.from(alone), name);
+        }
       }
     }
-  }
-  probe.close();
-});
+    probe.close();
+  });
+
+  Deno.test({
+    name:
+      `matmul in ${arithmetic} normalises its input, adds to the residual stream, applies SwiGLU`,
+    ignore: ADAPTER === undefined,
+  }, async () => {
+    const probe = await GpuProbe.open();
+    const [type, columns, tokens] = ["Q8_0", 96, 3] as const;
+    const w = matrix(type, 10, columns);
+    const gain = normals(columns, 1, randomNumbers(4));
+    const gained = offTies(normals(tokens * columns, 2, randomNumbers(3)));
+    const x = gained.map((value, i) => value / gain[i % columns]!);
+    const normed = (arithmetic === "int8" ? inBytes(gained) : gained).map((value, i) => {
+      const row = x.subarray(i - i % columns, i - i % columns + columns);
+      const square = row.reduce((sum, v) => sum + v * v, 0) / columns;
+      return value / Math.sqrt(square + EPSILON);
+    });
+    const products = exactly(w, normed);
+    const given = { type, arithmetic, norm: EPSILON, tile: FEW } as const;
+
+    const stored = await multiply(probe, w, x, { ...given, output: "store" }, { gain });
+    assertLess(largest(stored, products), 1e-5);
+
+    const residual = normals(5 * 10, 1, randomNumbers(5));
+    const sources = Uint32Array.of(4, 0, 2);
+    const added = await multiply(probe, w, x, { ...given, output: "add" }, {
+      ...{ gain, residual, sources },
+    });
+    const sum = products.map((p, i) => p + residual[sources[Math.floor(i / 10)]! * 10 + i % 10]!);
+    assertLess(largest(added, sum), 1e-5);
+
+    const activated = await multiply(probe, w, x, { ...given, output: "swiglu" }, { gain });
+    const expected = Float64Array.from({ length: tokens * 5 }, (_, i) => {
+      const [gate, up] = [products[2 * i]!, products[2 * i + 1]!];
+      return gate / (1 + Math.exp(-gate)) * up;
+    });
+    assertLess(largest(activated, expected), 1e-5);
+    probe.close();
+  });
+}
 
 Deno.test({
-  name: "matmul normalises its input, adds to the residual stream, and applies SwiGLU",
+  name: "matmul in int8 passes on what is no number, and takes a row of zeros",
   ignore: ADAPTER === undefined,
 }, async () => {
   const probe = await GpuProbe.open();
-  const [type, columns, tokens] = ["Q8_0", 96, 3] as const;
-  const w = matrix(type, 10, columns);
-  const x = normals(tokens * columns, 2, randomNumbers(3));
-  const gain = normals(columns, 1, randomNumbers(4));
-  const normed = x.map((value, i) => {
-    const row = x.subarray(i - i % columns, i - i % columns + columns);
-    const square = row.reduce((sum, v) => sum + v * v, 0) / columns;
-    return value / Math.sqrt(square + EPSILON) * gain[i % columns]!;
-  });
-  const products = exactly(w, normed);
-  const given = { type, norm: EPSILON, tile: 4, rows: 4 } as const;
-
-  const stored = await multiply(probe, w, x, { ...given, output: "store" }, { gain });
-  assertLess(largest(stored, products), 1e-5);
-
-  const residual = normals(5 * 10, 1, randomNumbers(5));
-  const sources = Uint32Array.of(4, 0, 2);
-  const added = await multiply(probe, w, x, { ...given, output: "add" }, {
-    ...{ gain, residual, sources },
-  });
-  const sum = products.map((p, i) => p + residual[sources[Math.floor(i / 10)]! * 10 + i % 10]!);
-  assertLess(largest(added, sum), 1e-5);
-
-  const activated = await multiply(probe, w, x, { ...given, output: "swiglu" }, { gain });
-  const expected = Float64Array.from({ length: tokens * 5 }, (_, i) => {
-    const [gate, up] = [products[2 * i]!, products[2 * i + 1]!];
-    return gate / (1 + Math.exp(-gate)) * up;
-  });
-  assertLess(largest(activated, expected), 1e-5);
+  const w = matrix("Q4_1", 16, 64);
+  const x = new Float32Array(3 * 64);
+  x[64 + 40] = NaN;
+  x.set(normals(64, 1e30, randomNumbers(3)), 128);
+  const given = { type: "Q4_1", arithmetic: "int8", output: "store", tile: FEW } as const;
+  const y = await multiply(probe, w, x, given);
+  assertEquals(y.subarray(0, 16), new Float32Array(16));
+  assert(y.subarray(16, 32).every(Number.isNaN));
+  assert(y.subarray(32).every(Number.isFinite));
   probe.close();
 });
 
