@@ -5,7 +5,7 @@
 import { DENSE, type SequenceInput } from "../../../core/engine/backend.ts";
 import { withSources } from "../../../core/host/open_engine.ts";
 import { openModel } from "../../../core/model/gguf/open_model.ts";
-import { createWebGpuBackend } from "../../../gpu/backend.ts";
+import { createWebGpuBackend, type WebGpuBackendOptions } from "../../../gpu/backend.ts";
 import { openDevice, probeAdapter } from "../../../gpu/device.ts";
 import type { KernelTime } from "../../../gpu/profile.ts";
 import type { WebGpuBackend } from "../../../gpu/webgpu_backend.ts";
@@ -23,7 +23,11 @@ interface GpuRow {
   readonly depth: number;
   /** New tokens of each sequence a step. */
   readonly tokens: number;
+  /** Other ways to multiply matrices, by name. */
+  readonly variants?: Readonly<Record<string, Variant>>;
 }
+
+type Variant = Pick<WebGpuBackendOptions, "arithmetic" | "staging">;
 
 /** Steps of a run: enough that a GPU's clock has risen, few enough for a processor that plays one. */
 const STEPS = { gpu: 64, software: 2 };
@@ -43,12 +47,12 @@ export const GPU_ROWS: readonly Row[] = [
   gpuRow({
     name: "gpu",
     about: "decode on WebGPU beside WASM, and what each kernel takes",
-    ...{ batch: 1, depth: 64, tokens: 1 },
+    ...{ batch: 1, depth: 64, tokens: 1, variants: { int8: { arithmetic: "int8" } } },
   }),
   gpuRow({
     name: "gpu-batch-16",
     about: "decode of 16 sequences on WebGPU",
-    ...{ batch: 16, depth: 64, tokens: 1 },
+    ...{ batch: 16, depth: 64, tokens: 1, variants: { int8: { arithmetic: "int8" } } },
   }),
   gpuRow({
     name: "gpu-depth-6144",
@@ -59,6 +63,11 @@ export const GPU_ROWS: readonly Row[] = [
     name: "gpu-prefill",
     about: "prefill of 256 tokens a step on WebGPU",
     ...{ batch: 1, depth: 0, tokens: 256 },
+    variants: {
+      "f32, straight": { staging: false },
+      "f32, through workgroup memory": { staging: true },
+      int8: { arithmetic: "int8" },
+    },
   }),
 ];
 
@@ -67,27 +76,42 @@ async function openSides(row: GpuRow, bench: Bench): Promise<Sides> {
   if (adapter === undefined) {
     throw new MissingPeerError("Cannot measure WebGPU: there is no adapter; install a GPU driver");
   }
-  const backend = await withSources({ paths: [bench.model] }, async (sources) => {
-    const { files } = await openModel(sources);
-    const kvBlocks = row.batch * Math.ceil((row.depth + row.tokens + STEPS.gpu) / 16);
-    return await createWebGpuBackend({ files, contextLength: CONTEXT, kvBlocks });
-  });
-  bench.defer(() => backend.dispose());
-  await fill(backend, row);
   const steps = adapter.software ? STEPS.software : STEPS.gpu;
-  const own: Side = {
-    name: `WebGPU, ${adapter.name}`,
+  const sideOf = (name: string, backend: WebGpuBackend): Side => ({
+    name: `WebGPU, ${name}`,
     measure: async () => {
       const start = performance.now();
       for (let step = 0; step < steps; step++) await backend.forward(stepOf(row, step));
       return 1000 * steps * row.batch * row.tokens / (performance.now() - start);
     },
-  };
+  });
+  const backend = await openBackend(row, bench);
+  const others: Side[] = [];
+  for (const [name, variant] of Object.entries(row.variants ?? {})) {
+    others.push(sideOf(name, await openBackend(row, bench, variant)));
+  }
   return {
-    own,
+    own: sideOf(backend.describe().variant, backend),
+    others,
     ...(row.tokens === 1 && row.depth < 1000 && { peers: [wasmSide(row, bench)] }),
     details: () => profile(backend, stepOf(row, 0)),
   };
+}
+
+/** Opens it, its sequences filled to the row's depth. */
+async function openBackend(
+  row: GpuRow,
+  bench: Bench,
+  variant?: Variant,
+): Promise<WebGpuBackend> {
+  const backend = await withSources({ paths: [bench.model] }, async (sources) => {
+    const { files } = await openModel(sources);
+    const kvBlocks = row.batch * Math.ceil((row.depth + row.tokens + STEPS.gpu) / 16);
+    return await createWebGpuBackend({ files, contextLength: CONTEXT, kvBlocks, ...variant });
+  });
+  bench.defer(() => backend.dispose());
+  await fill(backend, row);
+  return backend;
 }
 
 /** The WASM backend at the same decode. */
