@@ -3,7 +3,7 @@ import { type BackendLimits, BLOCK_SIZE } from "../core/engine/backend.ts";
 import type { ModelConfig } from "../core/model/config.ts";
 import { chosenWords, partialFloats, splitsOf } from "./kernels/attend.ts";
 import { chunksOf } from "./kernels/row_chunks.ts";
-import { summaryWords } from "./kernels/row_summary.ts";
+import { SUMMARY_HEADER, summaryWords } from "./kernels/row_summary.ts";
 import { uniformBuffer } from "./matrix.ts";
 import { type StepInput, TOKEN_WORDS } from "./step_input.ts";
 
@@ -118,4 +118,20 @@ export function writeStep(
   if (input.outputs.length === 0) return;
   queue.writeBuffer(buffers.outputRows, 0, Uint32Array.of(input.outputs.length));
   queue.writeBuffer(buffers.outputs, 0, input.outputs);
+}
+
+/**
+ * Records that a step's first tokens are the most likely of rows of the step before, whose statistics
+ * are still in place.
+ */
+export function followRows(
+  encoder: GPUCommandEncoder,
+  { summary, tokens }: StepBuffers,
+  rows: readonly number[],
+  topK: number,
+): void {
+  for (const [token, row] of rows.entries()) {
+    const best = row * summaryWords(topK) + SUMMARY_HEADER;
+    encoder.copyBufferToBuffer(summary, 4 * best, tokens, 4 * token * TOKEN_WORDS, 4);
+  }
 }

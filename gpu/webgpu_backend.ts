@@ -4,6 +4,7 @@ import type {
   BackendInfo,
   BackendLimits,
   Draw,
+  FollowingInput,
   ForwardResult,
   KeyMoments,
   KeySketch,
@@ -12,7 +13,7 @@ import type {
   Uncertainty,
 } from "../core/engine/backend.ts";
 import {
-  outputRows,
+  followingBatch,
   validateBatch,
   validateBlock,
   validateTokens,
@@ -20,11 +21,9 @@ import {
 import { checkSketch, momentsOf } from "../core/engine/backend_pruning.ts";
 import type { ModelConfig } from "../core/model/config.ts";
 import type { RotaryAngles } from "./angles.ts";
-import { attentionOf, counterExcerpts } from "./attention_counts.ts";
 import { checked, type Device } from "./device.ts";
 import { DeviceGuard } from "./device_guard.ts";
 import { drawWords, NO_TOKEN } from "./kernels/draw.ts";
-import { summaryWords } from "./kernels/row_summary.ts";
 import { type KernelTime, timeDispatches } from "./profile.ts";
 import { record } from "./dispatch.ts";
 import { Program } from "./program.ts";
@@ -37,9 +36,8 @@ import {
   sketchBuffers,
 } from "./pruning.ts";
 import { type Excerpt, readback } from "./readback.ts";
-import { statisticsOf, uncertaintyOf } from "./row_statistics.ts";
-import { writeStep } from "./step_buffers.ts";
-import { stepInput, TOKEN_WORDS } from "./step_input.ts";
+import { uncertaintyOf } from "./row_statistics.ts";
+import { type Step, stepOfBatch, stepResult, submitStep } from "./step.ts";
 
 /** Ids up to which single logits are copied one by one, rather than the whole row. */
 const FEW_IDS = 64;
@@ -60,6 +58,8 @@ export class WebGpuBackend implements Backend {
   #gathered = 0;
   /** Output rows of the latest step. */
   #rows = 0;
+  /** Settles when the latest step has been submitted. */
+  #submitted: Promise<unknown> = Promise.resolve();
 
   constructor(
     device: Device,
@@ -91,39 +91,42 @@ export class WebGpuBackend implements Backend {
 
   async forward(batch: readonly SequenceInput[], signal?: AbortSignal): Promise<ForwardResult> {
     signal?.throwIfAborted();
-    const { sketch } = this.#parts;
-    validateBatch(batch, this.limits, this.config.vocabularySize, sketch !== undefined);
-    this.#rows = 0;
-    if (batch.length === 0) return { rows: [], attention: [] };
-    const input = stepInput(batch);
-    const rows = batch.reduce((sum, sequence) => sum + outputRows(sequence), 0);
-    const statistics = 4 * rows * summaryWords(this.limits.topK);
+    this.#validate(batch);
+    return await this.#run(stepOfBatch(batch));
+  }
+
+  async follow(batch: readonly FollowingInput[], signal?: AbortSignal): Promise<ForwardResult> {
+    signal?.throwIfAborted();
+    const known = followingBatch(batch, this.#rows);
+    this.#validate(known);
+    return await this.#run(stepOfBatch(known, batch.map(({ row }) => row)));
+  }
+
+  #validate(batch: readonly SequenceInput[]): void {
+    const prunes = this.#parts.sketch !== undefined;
+    validateBatch(batch, this.limits, this.config.vocabularySize, prunes);
+  }
+
+  async #run(step: Step): Promise<ForwardResult> {
+    const { tokens, rows } = step.shape;
+    this.#rows = rows;
+    if (tokens === 0) return { rows: [], attention: [] };
     const words = await this.#guard.run(async (gpu) => {
-      const { buffers, moments } = this.#parts;
-      const tokens = input.tokens.length / TOKEN_WORDS;
-      await this.#program.prepare({ tokens, rows });
-      writeStep(gpu, buffers, input, this.#angles.of(input.tokens));
-      if (moments) {
-        const stretched = this.#angles.of(input.tokens, moments.stretch);
-        gpu.queue.writeBuffer(moments.angles, 0, stretched);
-        this.#gathered += tokens;
-      }
-      const encoder = gpu.createCommandEncoder();
-      if (input.pruned) encoder.clearBuffer(buffers.counters);
-      record(encoder, this.#program.dispatches({ ...input, tokens, rows }));
-      const read = readback(gpu, encoder, [
-        { buffer: buffers.summary, offset: 0, size: statistics },
-        ...counterExcerpts(this.#parts, batch),
-      ]);
-      gpu.queue.submit([encoder.finish()]);
-      this.#rows = rows;
+      const read = await this.#inOrder(async () => {
+        await this.#program.prepare(step.shape);
+        if (this.#parts.moments) this.#gathered += tokens;
+        return submitStep(gpu, this.#parts, this.#program, this.#angles, step);
+      });
       return new Uint32Array(await read());
     });
-    const counted = new Float32Array(words.buffer, statistics);
-    return {
-      rows: Array.from({ length: rows }, (_, row) => statisticsOf(words, row, this.limits.topK)),
-      attention: attentionOf(this.#parts, batch, counted),
-    };
+    return stepResult(this.#parts, step, words);
+  }
+
+  /** Submits a step once those before it are: to compile for one may take longer than for the next. */
+  async #inOrder<T>(submit: () => Promise<T>): Promise<T> {
+    const submitted = this.#submitted.then(submit);
+    this.#submitted = submitted.catch(() => {});
+    return await submitted;
   }
 
   /**
@@ -133,10 +136,7 @@ export class WebGpuBackend implements Backend {
    */
   async profile(batch: readonly SequenceInput[]): Promise<readonly KernelTime[]> {
     await this.forward(batch);
-    const input = stepInput(batch);
-    const tokens = input.tokens.length / TOKEN_WORDS;
-    const rows = input.outputs.length;
-    const dispatches = this.#program.dispatches({ ...input, tokens, rows });
+    const dispatches = this.#program.dispatches(stepOfBatch(batch).shape);
     return await this.#guard.run((gpu) => timeDispatches(gpu, dispatches));
   }
 

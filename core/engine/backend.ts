@@ -45,6 +45,18 @@ export interface SequenceInput {
   readonly output: "none" | "last" | "all";
 }
 
+/**
+ * One sequence's part of a step that begins before the step before it has been read. It has one new
+ * token, which attends densely and whose row is an output row.
+ */
+export interface FollowingInput {
+  /** The output row of the step before whose most likely token, ties by id, is the new token. */
+  readonly row: number;
+  /** Of the new token, as in `SequenceInput`. */
+  readonly position: number;
+  readonly blockTable: ArrayLike<number>;
+}
+
 /** How uncertain a distribution is. */
 export interface Uncertainty {
   /** Shannon entropy in nats. */
@@ -214,6 +226,18 @@ export interface Backend {
    * @throws {BackendError} The machine failed; `fatal` says whether it has to be rebuilt.
    */
   forward(batch: readonly SequenceInput[], signal?: AbortSignal): Promise<ForwardResult>;
+
+  /**
+   * As `forward`, for a step that begins while the latest one, `forward` or `follow`, may still be
+   * under way, so that a machine apart need not wait until its results were read and thought about.
+   * Steps run in the order in which they were begun, and nothing that is asked for later changes what
+   * one reads. Where one fails that others follow, they fail too. From this call on, the rows of the
+   * step before can no longer be asked for. Missing where steps do not overlap.
+   *
+   * @throws {RangeError} As `forward`; or the step before has no such row. Nothing was computed.
+   * @throws {BackendError} As `forward`.
+   */
+  follow?(batch: readonly FollowingInput[], signal?: AbortSignal): Promise<ForwardResult>;
 
   /**
    * The full logits of an output row of the latest `forward`, shape [vocabularySize].

@@ -1,6 +1,6 @@
 /** Checks of what a caller hands to a backend, before anything is computed: one for all backends. */
-import { BLOCK_SIZE } from "./backend.ts";
-import type { AttentionPlan, BackendLimits, SequenceInput } from "./backend.ts";
+import { BLOCK_SIZE, DENSE } from "./backend.ts";
+import type { AttentionPlan, BackendLimits, FollowingInput, SequenceInput } from "./backend.ts";
 
 function check(ok: boolean, message: () => string): void {
   if (!ok) throw new RangeError(message());
@@ -41,6 +41,22 @@ export function validateBatch(
     rows <= limits.maxOutputRows,
     () => `Cannot run batch: it has ${rows} output rows, at most ${limits.maxOutputRows} fit`,
   );
+}
+
+/**
+ * A step that follows another, as one whose new tokens are known: each is 0 until it is.
+ *
+ * @param rows Output rows of the step before.
+ * @throws {RangeError} A part of the batch names a row that is not there.
+ */
+export function followingBatch(batch: readonly FollowingInput[], rows: number): SequenceInput[] {
+  return batch.map(({ row, position, blockTable }, index) => {
+    check(
+      isIndex(row, rows),
+      () => `Cannot run sequence ${index}: it follows row ${row}, the step before has ${rows}`,
+    );
+    return { tokens: [0], position, blockTable, attention: DENSE, output: "last" };
+  });
 }
 
 function validateSequence(

@@ -1,13 +1,13 @@
 /**
  * The engine in this thread: owns a backend, steps while there is work, and yields to the event loop
- * between steps. The way of a step: schedule, move blocks, forward, observe, commit, sample.
+ * between steps. The way of a step: schedule, move blocks, forward, observe, commit, sample. Where the
+ * backend can, the next one is under way by the time that this one is read.
  */
 import { BackendError, OverloadedError, RequestError } from "../errors.ts";
 import { checkRequest } from "./admission.ts";
 import { AttentionGuard } from "./attention/attention_guard.ts";
 import { attentionRules } from "./attention/attention_settings.ts";
 import type { Backend, LogitStats } from "./backend.ts";
-import { moveBlocks } from "./kv/block_mover.ts";
 import type {
   Engine,
   EngineInfo,
@@ -28,6 +28,7 @@ import { Sequence } from "./sequence.ts";
 import { measure, ShadowSteps } from "./attention/shadow_steps.ts";
 import { StepAccount } from "./step_account.ts";
 import { StepLoop } from "./step_loop.ts";
+import { StepsInFlight } from "./steps_in_flight.ts";
 import { chooseToken, type TokenChoice } from "./sampling/token_choice.ts";
 
 export class LocalEngine implements Engine {
@@ -38,6 +39,7 @@ export class LocalEngine implements Engine {
   readonly #guard: AttentionGuard;
   readonly #shadows: ShadowSteps;
   readonly #stop = new AbortController();
+  readonly #steps: StepsInFlight;
   #machine: Machine;
   #stepping = false;
   /** Asked to end during the step in flight. */
@@ -58,6 +60,7 @@ export class LocalEngine implements Engine {
     const rules = attentionRules(options.attention);
     this.#guard = new AttentionGuard(rules, backend.describe(), options.log ?? (() => {}));
     this.#shadows = new ShadowSteps(rules.shadowEvery, this.#now);
+    this.#steps = new StepsInFlight(this.#shadows, this.#now, this.#stop.signal);
   }
 
   get info(): EngineInfo {
@@ -107,8 +110,8 @@ export class LocalEngine implements Engine {
   /** One step; answers whether there was anything to do. */
   async #step(): Promise<boolean> {
     const { scheduler, backend } = this.#machine;
-    const step = scheduler.schedule(this.#now());
-    if (step.empty) return false;
+    const step = this.#steps.next(this.#machine);
+    if (step === undefined) return false;
     const account = new StepAccount(step, backend, this.#counters);
     const rows = await this.#forward(step, account);
     for (const entry of step.entries) {
@@ -126,23 +129,20 @@ export class LocalEngine implements Engine {
 
   /** Moves blocks and runs the model. A failure that the backend survives ends this batch only. */
   async #forward(step: ScheduledStep, account: StepAccount): Promise<readonly LogitStats[]> {
-    const { scheduler, backend } = this.#machine;
-    let start = this.#now();
+    this.#counters.steps++;
     try {
-      await moveBlocks(step, backend, (lost) => scheduler.dropHostCopy(lost));
-      const shadow = await this.#shadows.run(step, backend, this.#stop.signal);
-      start = this.#now();
-      const result = await backend.forward(step.batch, this.#stop.signal);
-      account.charge(result, this.#now() - start);
-      if (shadow !== undefined) this.#guard.observe(await measure(shadow, backend));
+      const { result, shadow, milliseconds, waited } = await this.#steps.results(
+        step,
+        this.#machine,
+      );
+      this.#counters.forwardTime += waited;
+      account.charge(result, milliseconds);
+      if (shadow !== undefined) this.#guard.observe(await measure(shadow, this.#machine.backend));
       return result.rows;
     } catch (error) {
       if (isFatal(error)) throw error;
       for (const sequence of step.withdraw()) this.#fail(sequence, error);
       return [];
-    } finally {
-      this.#counters.forwardTime += this.#now() - start;
-      this.#counters.steps++;
     }
   }
 
@@ -256,6 +256,7 @@ export class LocalEngine implements Engine {
     try {
       return await this.#step();
     } catch (error) {
+      this.#steps.forget();
       await this.#recover(error);
       return true;
     } finally {

@@ -31,8 +31,8 @@ export class StepAccount {
   charge({ attention }: ForwardResult, milliseconds: number): void {
     this.#milliseconds = milliseconds;
     const { entries } = this.#step;
-    const work = entries.map(({ sequence, count, rows }, i) => {
-      const stats = attention[i] ?? NO_ATTENTION;
+    const work = entries.map(({ sequence, count, rows, index }) => {
+      const stats = attention[index] ?? NO_ATTENTION;
       this.#attended(sequence, count, stats);
       return {
         tokens: count,

@@ -1,5 +1,11 @@
 /** The engine on WebGPU: which backend it takes, and what becomes of requests when a device goes. */
-import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
+import {
+  assert,
+  assertEquals,
+  assertGreater,
+  assertRejects,
+  assertStringIncludes,
+} from "@std/assert";
 import { LocalEngine } from "../../core/engine/local_engine.ts";
 import { BackendError } from "../../core/errors.ts";
 import { createBackend, openEngine } from "../../core/host/open_engine.ts";
@@ -44,6 +50,39 @@ Deno.test({
   const { kvBlocksFree, kvBlocksTotal } = await engine.stats();
   assertEquals(kvBlocksFree, kvBlocksTotal);
   await engine.dispose();
+});
+
+Deno.test({
+  name: "LocalEngine on WebGPU says the same with two steps in flight as with one",
+  ignore,
+}, async () => {
+  const asked = [
+    request(PROMPT, { maxTokens: 40, ignoreEos: true, topLogprobs: 3 }),
+    request(PROMPT.slice(3, 20), { maxTokens: 12 }),
+    request(PROMPT.slice(5, 9), { maxTokens: 25, stopTokens: PROMPT, promptLogprobs: true }),
+    request(PROMPT.slice(0, 30), { maxTokens: 9, temperature: 1 }),
+  ];
+  const outcomes = [];
+  let followed = 0;
+  for (const inFlight of [1, 2]) {
+    const { files } = await openModel(sources());
+    const backend = await createWebGpuBackend({ files, kvBlocks: 64, warmUp: false });
+    const { follow } = backend;
+    const counted: typeof follow = (...step) => {
+      followed++;
+      return follow.apply(backend, step);
+    };
+    Object.assign(backend, { follow: inFlight === 2 ? counted : undefined });
+    const engine = new LocalEngine(backend);
+    const runs = await Promise.all(asked.map((one) => run(engine, one)));
+    outcomes.push(runs.map(({ events, end }) => ({
+      events: events.slice(0, -1),
+      ...{ usage: end.usage, tau: end.tau, reason: end.reason, cost: { ...end.cost, seconds: 0 } },
+    })));
+    await engine.dispose();
+  }
+  assertEquals(outcomes[1], outcomes[0]);
+  assertGreater(followed, 10);
 });
 
 Deno.test({ name: "openEngine on WebGPU draws the greedy tokens of WASM", ignore }, async () => {

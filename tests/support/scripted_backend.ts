@@ -12,24 +12,28 @@ import {
   type BackendLimits,
   BLOCK_SIZE,
   type Draw,
+  type FollowingInput,
   type ForwardResult,
   type KeyMoments,
   type KeySketch,
-  type LogitStats,
   type Pruning,
   type SequenceInput,
   type Uncertainty,
 } from "../../core/engine/backend.ts";
-import { sumsOf, uncertainty, uncertaintyOf } from "../../core/entropic/entropy.ts";
+import { followingBatch } from "../../core/engine/backend_checks.ts";
+import { uncertainty } from "../../core/entropic/entropy.ts";
 import { BackendError } from "../../core/errors.ts";
 import type { ModelConfig } from "../../core/model/config.ts";
 import { drawFromRow } from "./draw_by_definition.ts";
+import { ranked, scriptedStatistics } from "./scripted_statistics.ts";
 
 export interface ScriptedOptions {
   readonly limits?: Partial<BackendLimits>;
   readonly vocabularySize?: number;
   readonly endTokens?: readonly number[];
-  /** Called before each forward computes, counted from 1; may wait, and may throw the failure. */
+  /** Whether a step may begin while the one before it is under way. */
+  readonly overlaps?: boolean;
+  /** Called before each step computes, counted from 1; may wait, and may throw the failure. */
   readonly onForward?: (call: number, batch: readonly SequenceInput[]) => void | Promise<void>;
   /** A history that holds this token gives rows of NaN. */
   readonly poison?: number;
@@ -51,6 +55,7 @@ export class ScriptedBackend implements Backend {
   readonly config: ModelConfig;
   readonly limits: BackendLimits;
   readonly pruning?: Pruning;
+  readonly follow?: NonNullable<Backend["follow"]>;
   /** The plan of each input so far, in order. */
   readonly plans: AttentionPlan[] = [];
   #prunes: boolean;
@@ -62,6 +67,11 @@ export class ScriptedBackend implements Backend {
   historyHash = 0;
   #disposed = false;
   forwards = 0;
+  /** Steps of `forwards` that followed another. */
+  follows = 0;
+  /** The step that was begun last. */
+  #latest: Promise<unknown> = Promise.resolve();
+  #underWay = 0;
   /** Calls of `logits`, `readBlocks` and `writeBlocks`. */
   readonly calls = { logits: 0, reads: 0, writes: 0 };
 
@@ -69,6 +79,7 @@ export class ScriptedBackend implements Backend {
     const { vocabularySize = 64 } = options;
     this.#options = options;
     this.#prunes = options.prunes ?? false;
+    if (options.overlaps === true) this.follow = (batch) => this.#follow(batch);
     if (options.prunes !== undefined) {
       this.pruning = {
         gather: (on) => Promise.resolve(on ? undefined : this.#moments()),
@@ -117,10 +128,35 @@ export class ScriptedBackend implements Backend {
     this.#kv.fill(0);
   }
 
-  async forward(batch: readonly SequenceInput[]): Promise<ForwardResult> {
+  forward(batch: readonly SequenceInput[]): Promise<ForwardResult> {
+    return this.#inTurn(this.#latest.catch(() => {}), () => batch);
+  }
+
+  #follow(batch: readonly FollowingInput[]): Promise<ForwardResult> {
+    this.follows++;
+    return this.#inTurn(this.#latest, () => {
+      const best = batch.map(({ row }) => ranked(this.#rows[row] ?? new Float32Array())[0] ?? 0);
+      const inputs = followingBatch(batch, this.#rows.length);
+      return inputs.map((input, i) => ({ ...input, tokens: best.slice(i, i + 1) }));
+    });
+  }
+
+  /** Runs a step once those before it are through. @param batchOf Called when its turn comes. */
+  #inTurn(
+    before: Promise<unknown>,
+    batchOf: () => readonly SequenceInput[],
+  ): Promise<ForwardResult> {
+    this.#underWay++;
+    const result = before.then(() => this.#step(batchOf())).finally(() => this.#underWay--);
+    this.#latest = result;
+    return result;
+  }
+
+  async #step(batch: readonly SequenceInput[]): Promise<ForwardResult> {
     this.#checkAlive();
     this.#checkBatch(batch);
-    await this.#options.onForward?.(++this.forwards, batch);
+    const call = ++this.forwards;
+    await this.#options.onForward?.(call, batch);
     this.#checkAlive();
     this.#rows = [];
     for (const input of batch) {
@@ -128,7 +164,9 @@ export class ScriptedBackend implements Backend {
       this.#run(input);
     }
     return {
-      rows: this.#rows.map((logits) => this.#stats(logits)),
+      rows: this.#rows.map((logits) =>
+        scriptedStatistics(logits, this.config.endTokens, this.limits.topK)
+      ),
       attention: batch.map(scriptedAttention),
     };
   }
@@ -136,6 +174,7 @@ export class ScriptedBackend implements Backend {
   // deno-lint-ignore require-await -- rejects where it cannot answer
   async logits(row: number): Promise<Float32Array> {
     this.#checkAlive();
+    if (this.#underWay > 0) throw new Error("Cannot give logits: another step is under way");
     this.calls.logits++;
     const logits = this.#rows[row];
     if (logits === undefined) throw new RangeError(`Cannot give logits: there is no row ${row}`);
@@ -251,24 +290,6 @@ export class ScriptedBackend implements Backend {
       shape(logits, history);
     }
     return logits;
-  }
-
-  #stats(logits: Float32Array): LogitStats {
-    const sums = sumsOf(logits);
-    const { logZ, entropy, varentropy } = uncertaintyOf(sums);
-    const ids = Array.from(logits.keys())
-      .sort((a, b) => (logits[b] as number) - (logits[a] as number) || a - b)
-      .slice(0, this.limits.topK);
-    const ends = this.config.endTokens.map((id) => Math.exp((logits[id] as number) - logZ));
-    return {
-      max: sums.max,
-      logZ,
-      entropy,
-      varentropy,
-      endProbability: ends.reduce((sum, p) => sum + p, 0),
-      topIds: Uint32Array.from(ids),
-      topLogits: Float32Array.from(ids, (id) => logits[id] as number),
-    };
   }
 
   #checkAlive(): void {

@@ -86,6 +86,14 @@ export class Residents {
     return true;
   }
 
+  /** Gets a block for the token after the next, if that takes one, from nobody. */
+  reserveAhead(sequence: Sequence): boolean {
+    if (blocksFor(sequence.length + 1) <= sequence.blocks.length) return true;
+    if (this.#pool.free === 0) return false;
+    sequence.blocks.push(this.#pool.allocate());
+    return true;
+  }
+
   /** Takes a sequence's blocks away. */
   release(sequence: Sequence): void {
     this.list.splice(this.list.indexOf(sequence), 1);

@@ -1,5 +1,5 @@
 /** What one step of the engine does: which blocks move, and which tokens go through the model. */
-import type { SequenceInput } from "../backend.ts";
+import type { FollowingInput, SequenceInput } from "../backend.ts";
 import type { HostCopy, Sequence } from "../sequence.ts";
 
 /** KV that leaves the backend for host memory. The blocks may be written again after it is read. */
@@ -20,6 +20,8 @@ export interface SwapIn {
 /** One sequence's tokens in a step. */
 export interface StepEntry {
   readonly sequence: Sequence;
+  /** Its place in the batch, and in `ForwardResult.attention`. */
+  readonly index: number;
   /** New tokens, >= 1. */
   readonly count: number;
   /** Rows of logits, and the first one's index in `ForwardResult.rows`. */
@@ -30,6 +32,8 @@ export interface StepEntry {
 export class ScheduledStep {
   readonly entries: StepEntry[] = [];
   readonly batch: SequenceInput[] = [];
+  /** In place of `batch`, in a step that follows one whose tokens are still to be drawn. */
+  readonly following: FollowingInput[] = [];
   readonly swapOuts: SwapOut[] = [];
   readonly swapIns: SwapIn[] = [];
   /** Milliseconds on the engine's clock. */
@@ -56,6 +60,22 @@ export class ScheduledStep {
     return index < 0 ? undefined : this.swapIns.splice(index, 1)[0]?.copy;
   }
 
+  /** Leaves out sequences that turn out to have no use for the step. */
+  keep(wanted: (sequence: Sequence) => boolean): void {
+    this.entries.splice(0, Infinity, ...this.entries.filter(({ sequence }) => wanted(sequence)));
+  }
+
+  /** Gives a sequence of the step before the token that is drawn from its last row there. */
+  follow({ sequence, rows, firstRow }: StepEntry): void {
+    const index = this.entries.length;
+    this.entries.push({ sequence, index, count: 1, rows: 1, firstRow: index });
+    this.following.push({
+      row: firstRow + rows - 1,
+      position: sequence.length,
+      blockTable: sequence.blocks,
+    });
+  }
+
   /** Gives the step up; answers every sequence whose KV it touched. */
   withdraw(): Set<Sequence> {
     const moves = [...this.entries.splice(0), ...this.swapIns.splice(0)];
@@ -76,7 +96,11 @@ export class ScheduledStep {
   #add(sequence: Sequence, count: number, output: SequenceInput["output"]): void {
     const { attention, blocks, computed } = sequence;
     const rows = output === "none" ? 0 : output === "last" ? 1 : count;
-    this.entries.push({ sequence, count, rows, firstRow: this.#rows });
+    this.entries.push({
+      ...{ sequence, count, rows },
+      index: this.batch.length,
+      firstRow: this.#rows,
+    });
     this.batch.push({
       tokens: sequence.slice(computed, count),
       position: computed,

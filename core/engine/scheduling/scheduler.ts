@@ -10,7 +10,7 @@ import { BLOCK_SIZE } from "../backend.ts";
 import type { BlockPool } from "../kv/block_pool.ts";
 import { type Policy, runsBefore } from "./policy.ts";
 import { canRun, Residents } from "./residents.ts";
-import { ScheduledStep } from "./scheduled_step.ts";
+import { ScheduledStep, type StepEntry } from "./scheduled_step.ts";
 import type { Sequence } from "../sequence.ts";
 import { chooseRoot, commonBlocks, shareFullBlocks } from "../kv/sequence_blocks.ts";
 import { WaitingQueue } from "./waiting_queue.ts";
@@ -132,6 +132,28 @@ export class Scheduler {
     return step;
   }
 
+  /**
+   * Decides the step after one that is under way, where nothing that this one may tell changes who
+   * runs in it, but for those who end: all who can run do so already, nobody waits, blocks suffice,
+   * and each goes on with the best token of its row.
+   *
+   * @returns `undefined` where that is not so, or nobody goes on.
+   */
+  scheduleAfter(step: ScheduledStep, now: number): ScheduledStep | undefined {
+    if (this.waiting > 0) return undefined;
+    const running = step.entries.filter(({ sequence }) => canRun(sequence));
+    if (running.length < this.resident.filter(canRun).length) return undefined;
+    if (!running.every(isForeseeable)) return undefined;
+    const next = new ScheduledStep(now, 0, 0);
+    for (const entry of running) {
+      const { sequence } = entry;
+      if (sequence.generatedTokens + 1 >= sequence.maxTokens) continue;
+      if (!this.#residents.reserveAhead(sequence)) return undefined;
+      next.follow(entry);
+    }
+    return next.empty ? undefined : next;
+  }
+
   /** Counts `count` more positions as computed, and shares the blocks that they fill. */
   commit(sequence: Sequence, count: number): void {
     sequence.computed += count;
@@ -224,6 +246,11 @@ export class Scheduler {
     }
     leader.followers.clear();
   }
+}
+
+/** Whether a sequence's next token is known to be the best of its last row in a step. */
+function isForeseeable({ sequence, count, rows }: StepEntry): boolean {
+  return sequence.foreseeable && rows === 1 && count === sequence.uncomputedTokens;
 }
 
 /** Whether it has ever been given blocks. */
