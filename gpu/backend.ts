@@ -10,7 +10,7 @@ import type { ModelFiles } from "../core/model/tensors.ts";
 import { RotaryAngles } from "./angles.ts";
 import { checked, type Device, type DeviceOptions, openDevice } from "./device.ts";
 import { type Arithmetic, ARITHMETICS } from "./kernels/matmul_parameters.ts";
-import { TOKENS_OF_CUTS } from "./kernels/matmul_tiles.ts";
+import { tokensOfCuts } from "./kernels/matmul_tiles.ts";
 import { MOST_TOP_K } from "./kernels/row_summary.ts";
 import { KvCache } from "./kv_cache.ts";
 import { blockBytes, type KvLayout, type KvType } from "./kv_layout.ts";
@@ -84,7 +84,7 @@ async function createOn(device: Device, options: WebGpuBackendOptions): Promise<
     const parts = { config, topK, arithmetic, staging, pipelines, weights, buffers, cache };
     const program = await Program.create(parts);
     if (options.warmUp !== false) {
-      const counts = TOKENS_OF_CUTS.map((count) => ({ tokens: count, rows: count }));
+      const counts = tokensOfCuts(staging).map((count) => ({ tokens: count, rows: count }));
       await Promise.all(counts.map((count) => program.prepare(count)));
     }
     const angles = new RotaryAngles(config, weights.ropeFactors);

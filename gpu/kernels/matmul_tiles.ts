@@ -24,9 +24,9 @@ export function cutOf(tokens: number, staging: boolean): Cut {
 }
 
 /** Counts of tokens that between them take every cut. */
-export const TOKENS_OF_CUTS: readonly number[] = [
+export const tokensOfCuts = (staging: boolean): readonly number[] => [
   ...SPREAD.map(({ tokens }) => tokens),
-  PROMPT_TOKENS,
+  ...staging ? [PROMPT_TOKENS] : [],
 ];
 
 /**

@@ -23,11 +23,20 @@ interface GpuRow {
   readonly depth: number;
   /** New tokens of each sequence a step. */
   readonly tokens: number;
-  /** Other ways to multiply matrices, by name. */
-  readonly variants?: Readonly<Record<string, Variant>>;
+  /** Other ways to multiply matrices. */
+  readonly others?: readonly (keyof typeof OTHERS)[];
 }
 
 type Variant = Pick<WebGpuBackendOptions, "arithmetic" | "staging">;
+
+/** Ways to multiply that are not the default, which is f32, on a GPU through workgroup memory. */
+const OTHERS = {
+  int8: (): [name: string, Variant] => ["int8", { arithmetic: "int8" }],
+  staging: (software: boolean): [name: string, Variant] => [
+    `f32, ${software ? "through" : "past"} workgroup memory`,
+    { staging: software },
+  ],
+};
 
 /** Steps of a run: enough that a GPU's clock has risen, few enough for a processor that plays one. */
 const STEPS = { gpu: 64, software: 2 };
@@ -47,12 +56,12 @@ export const GPU_ROWS: readonly Row[] = [
   gpuRow({
     name: "gpu",
     about: "decode on WebGPU beside WASM, and what each kernel takes",
-    ...{ batch: 1, depth: 64, tokens: 1, variants: { int8: { arithmetic: "int8" } } },
+    ...{ batch: 1, depth: 64, tokens: 1, others: ["int8"] },
   }),
   gpuRow({
     name: "gpu-batch-16",
     about: "decode of 16 sequences on WebGPU",
-    ...{ batch: 16, depth: 64, tokens: 1, variants: { int8: { arithmetic: "int8" } } },
+    ...{ batch: 16, depth: 64, tokens: 1, others: ["int8"] },
   }),
   gpuRow({
     name: "gpu-depth-6144",
@@ -63,11 +72,7 @@ export const GPU_ROWS: readonly Row[] = [
     name: "gpu-prefill",
     about: "prefill of 256 tokens a step on WebGPU",
     ...{ batch: 1, depth: 0, tokens: 256 },
-    variants: {
-      "f32, straight": { staging: false },
-      "f32, through workgroup memory": { staging: true },
-      int8: { arithmetic: "int8" },
-    },
+    others: ["staging", "int8"],
   }),
 ];
 
@@ -87,7 +92,8 @@ async function openSides(row: GpuRow, bench: Bench): Promise<Sides> {
   });
   const backend = await openBackend(row, bench);
   const others: Side[] = [];
-  for (const [name, variant] of Object.entries(row.variants ?? {})) {
+  for (const other of row.others ?? []) {
+    const [name, variant] = OTHERS[other](adapter.software);
     others.push(sideOf(name, await openBackend(row, bench, variant)));
   }
   return {
