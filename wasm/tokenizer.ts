@@ -6,7 +6,6 @@ import { TOKEN_TYPES, type TokenizerSpec } from "../core/model/tokenizer_spec.ts
 import { ModelError } from "../core/errors.ts";
 import { readAsset } from "./asset.ts";
 import { Encoder, initSync } from "./lib/tokenizers.js";
-import { packStrings } from "./pack_strings.ts";
 
 let loading: Promise<void> | undefined;
 
@@ -76,9 +75,8 @@ class WasmTokenizer implements Tokenizer {
 }
 
 function createEncoder(spec: TokenizerSpec): Encoder {
-  const { model, normalizer, preTokenizer, cutAtWords, added } = spec;
-  const tokens = packStrings(spec.tokens, (text, id) => isReachable(spec, id) ? text : "");
-  const merges = packStrings(spec.merges);
+  const { merges, model, normalizer, preTokenizer, cutAtWords, added } = spec;
+  const tokens = spec.tokens.keepIf((id) => isReachable(spec, id));
   const definition = JSON.stringify({ model, normalizer, preTokenizer, cutAtWords, added });
   try {
     return new Encoder(

@@ -1,6 +1,7 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import * as fc from "fast-check";
 import { ModelError } from "../core/errors.ts";
+import { PackedStrings } from "../core/model/packed_strings.ts";
 import { SPLIT_KINDS, splitAndMapBytes } from "../core/model/tokenizer_splits.ts";
 import { TOKEN_TYPES, type TokenizerSpec } from "../core/model/tokenizer_spec.ts";
 import { tinyVocabulary } from "../tests/support/tiny_vocabulary.ts";
@@ -13,11 +14,11 @@ function byteLevelSpec(kind: keyof typeof SPLIT_KINDS): TokenizerSpec {
   const { tokens, merges } = tinyVocabulary();
   const splits = SPLIT_KINDS[kind] ?? { expressions: [] };
   return {
-    tokens,
+    tokens: PackedStrings.from(tokens),
     types: Uint8Array.from(tokens, (_, id) => id < 3 ? control : normal),
     spelling: "bytes",
     scores: new Float32Array(),
-    merges,
+    merges: PackedStrings.from(merges),
     model: {
       type: "bpe",
       ignoreMerges: splits.ignoreMerges ?? false,
@@ -55,11 +56,11 @@ function sentencePieceSpec(
     (_, id) => id < 1 ? unknown : id < 3 ? control : id < 259 ? byte : normal,
   );
   return {
-    tokens,
+    tokens: PackedStrings.from(tokens),
     types,
     spelling: "spaces",
     scores: Float32Array.from(tokens, (_, id) => pieces[id - 259]?.[1] ?? 0),
-    merges: [],
+    merges: PackedStrings.from([]),
     model: {
       type: "sentencePiece",
       spacePrefix,
@@ -142,7 +143,7 @@ Deno.test("Tokenizer cuts words as each kind of model does", async () => {
 
 /** A vocabulary in which every stretch of the text is a token, so that each word is one. */
 function wholeWords(spec: TokenizerSpec, text: string): Partial<TokenizerSpec> {
-  const character = (value: number) => spec.tokens[3 + value] ?? "";
+  const character = (value: number) => spec.tokens.at(3 + value) ?? "";
   const spelled = Array.from(new TextEncoder().encode(text), character);
   const stretches = new Set<string>();
   for (let start = 0; start < spelled.length; start++) {
@@ -150,11 +151,11 @@ function wholeWords(spec: TokenizerSpec, text: string): Partial<TokenizerSpec> {
       stretches.add(spelled.slice(start, end).join(""));
     }
   }
-  const tokens = [...spec.tokens.slice(0, 259), ...stretches];
+  const tokens = [...[...spec.tokens].slice(0, 259), ...stretches];
   return {
-    tokens,
+    tokens: PackedStrings.from(tokens),
     types: Uint8Array.from(tokens, (_, id) => id < 3 ? control : normal),
-    merges: [],
+    merges: PackedStrings.from([]),
     model: { ...spec.model, ignoreMerges: true } as TokenizerSpec["model"],
   };
 }
@@ -245,7 +246,7 @@ Deno.test("Tokenizer finds user-defined tokens in any text, the longest first", 
   ));
   const tokenizer = await createTokenizer({
     ...spec,
-    tokens,
+    tokens: PackedStrings.from(tokens),
     types: Uint8Array.of(...spec.types, userDefined, userDefined),
     added: [...spec.added, ...added],
   });

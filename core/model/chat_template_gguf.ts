@@ -14,10 +14,14 @@ export function chatTemplateFromGguf(
   const source = metadata.string("tokenizer.chat_template", undefined);
   if (source === undefined) return undefined;
   const bosId = metadata.uint("tokenizer.ggml.bos_token_id", -1);
-  const bos = spec.tokens[bosId];
-  const eos = spec.tokens[metadata.uint("tokenizer.ggml.eos_token_id", -1)];
+  const bos = spec.tokens.at(bosId);
+  const eos = spec.tokens.at(metadata.uint("tokenizer.ggml.eos_token_id", -1));
+  const control: string[] = [];
+  spec.types.forEach((type, id) => {
+    if (type === TOKEN_TYPES.control) control.push(spec.tokens.at(id) ?? "");
+  });
   return new JinjaTemplate(source, {
-    control: spec.tokens.filter((_, id) => spec.types[id] === TOKEN_TYPES.control),
+    control,
     startsWithBos: spec.before.includes(bosId),
     ...(bos !== undefined && { bos }),
     ...(eos !== undefined && { eos }),

@@ -37,20 +37,21 @@ const END_TEXTS: ReadonlySet<string> = new Set([
  */
 export function readEndTokens(metadata: GgufMetadata): number[] {
   const prefix = "tokenizer.ggml.";
-  const tokens = metadata.strings(`${prefix}tokens`, []);
+  const tokens = metadata.strings(`${prefix}tokens`, undefined);
   const types = metadata.ints(`${prefix}token_type`, undefined);
-  if (types !== undefined && types.length !== tokens.length) {
+  const count = tokens?.length ?? 0;
+  if (types !== undefined && types.length !== count) {
     throw metadata.error(
       `${prefix}token_type`,
-      `must have an entry for each of the ${tokens.length} tokens, it has ${types.length}`,
+      `must have an entry for each of the ${count} tokens, it has ${types.length}`,
     );
   }
-  checkSpecialTokens(metadata, tokens.length);
+  checkSpecialTokens(metadata, count);
   const named = END_KEYS.map((key) => metadata.uint(prefix + key, -1)).filter((id) => id >= 0);
   const ends = new Set(named);
-  tokens.forEach((text, id) => {
-    if (types?.[id] === CONTROL && END_TEXTS.has(text)) ends.add(id);
-  });
+  for (let id = 0; id < count; id++) {
+    if (types?.[id] === CONTROL && END_TEXTS.has(tokens?.at(id) ?? "")) ends.add(id);
+  }
   return [...ends].sort((a, b) => a - b);
 }
 

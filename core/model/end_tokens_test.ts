@@ -2,10 +2,15 @@ import { assertEquals } from "@std/assert";
 import { readEndTokens } from "./end_tokens.ts";
 import { GgufMetadata } from "./gguf/metadata.ts";
 import type { GgufValue } from "./gguf/values.ts";
+import { PackedStrings } from "./packed_strings.ts";
 
 function endTokens(tokens: string[], types: number[], ids: Record<string, number> = {}): number[] {
   const values: [string, GgufValue][] = [
-    ["tokenizer.ggml.tokens", { type: "array", elementType: "string", elements: tokens }],
+    ["tokenizer.ggml.tokens", {
+      type: "array",
+      elementType: "string",
+      elements: PackedStrings.from(tokens),
+    }],
     ["tokenizer.ggml.token_type", {
       type: "array",
       elementType: "int32",

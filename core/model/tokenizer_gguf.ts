@@ -1,5 +1,6 @@
 /** GGUF metadata (`tokenizer.ggml.*`) to a tokenizer's specification. */
 import type { GgufMetadata } from "./gguf/metadata.ts";
+import { PackedStrings } from "./packed_strings.ts";
 import { SPLIT_KINDS, splitAndMapBytes } from "./tokenizer_splits.ts";
 import { type AddedToken, TOKEN_TYPES, type TokenizerSpec } from "./tokenizer_spec.ts";
 
@@ -9,7 +10,7 @@ const PREFIX = "tokenizer.ggml.";
 const CONTROL_KEYS = ["bos", "eos", "eot", "eom", "padding", "mask", "seperator", "cls"];
 
 /** Texts of tokens that are control tokens whatever their type says: so llama.cpp decides, too. */
-const CONTROL_TEXTS: ReadonlySet<string> = new Set([
+const CONTROL_TEXTS = [
   "</s>",
   "<|endoftext|>",
   "<|end_of_text|>",
@@ -24,7 +25,7 @@ const CONTROL_TEXTS: ReadonlySet<string> = new Set([
   "<EOT>",
   "_<EOT>",
   "[EOT]",
-]);
+];
 
 /**
  * Reads byte-level BPE (`gpt2`) and SentencePiece vocabularies with scores (`llama`).
@@ -79,7 +80,7 @@ function sentencePiece(metadata: GgufMetadata): TokenizerSpec {
     ...common,
     spelling: "spaces",
     scores,
-    merges: [],
+    merges: PackedStrings.from([]),
     model: {
       type: "sentencePiece",
       spacePrefix: metadata.bool(`${PREFIX}add_space_prefix`, true),
@@ -109,16 +110,17 @@ function vocabulary(
   };
 }
 
-function tokenTypes(metadata: GgufMetadata, tokens: readonly string[]): Uint8Array {
+function tokenTypes(metadata: GgufMetadata, tokens: PackedStrings): Uint8Array {
   const count = tokens.length;
   const given = metadata.ints(`${PREFIX}token_type`, undefined);
   if (given !== undefined) checkLength(metadata, "token_type", given.length, count);
   const types = given === undefined
     ? new Uint8Array(count).fill(TOKEN_TYPES.normal)
     : Uint8Array.from(given);
-  tokens.forEach((text, id) => {
-    if (CONTROL_TEXTS.has(text)) types[id] = TOKEN_TYPES.control;
-  });
+  for (const text of CONTROL_TEXTS) {
+    const id = tokens.indexOf(text);
+    if (id >= 0) types[id] = TOKEN_TYPES.control;
+  }
   for (const key of CONTROL_KEYS) {
     const id = tokenId(metadata, key, count);
     if (id !== undefined) types[id] = TOKEN_TYPES.control;
@@ -136,12 +138,12 @@ function tokenId(metadata: GgufMetadata, name: string, count: number): number | 
   return id;
 }
 
-function addedTokens(tokens: readonly string[], types: Uint8Array): AddedToken[] {
+function addedTokens(tokens: PackedStrings, types: Uint8Array): AddedToken[] {
   const added: AddedToken[] = [];
-  tokens.forEach((text, id) => {
-    const type = types[id];
+  types.forEach((type, id) => {
     const control = type === TOKEN_TYPES.control || type === TOKEN_TYPES.unknown;
     if (control || type === TOKEN_TYPES.userDefined) {
+      const text = tokens.at(id) ?? "";
       added.push({ id, text, control, stripLeft: false, stripRight: false });
     }
   });
@@ -156,12 +158,11 @@ function around(metadata: GgufMetadata, name: "bos" | "eos", fallback: boolean):
 }
 
 /** Ids of the tokens `<0x00>` to `<0xFF>`, or none where one is missing. */
-function byteTokens(tokens: readonly string[], types: Uint8Array): number[] {
+function byteTokens(tokens: PackedStrings, types: Uint8Array): number[] {
   const ids = new Array<number>(256).fill(-1);
-  tokens.forEach((text, id) => {
-    const value = types[id] === TOKEN_TYPES.byte
-      ? /^<0x([0-9A-F]{2})>$/.exec(text)?.[1]
-      : undefined;
+  types.forEach((type, id) => {
+    if (type !== TOKEN_TYPES.byte) return;
+    const value = /^<0x([0-9A-F]{2})>$/.exec(tokens.at(id) ?? "")?.[1];
     if (value !== undefined) ids[parseInt(value, 16)] = id;
   });
   return ids.includes(-1) ? [] : ids;

@@ -2,13 +2,14 @@ import { assertEquals, assertThrows } from "@std/assert";
 import { ModelError } from "../errors.ts";
 import { GgufMetadata } from "./gguf/metadata.ts";
 import type { GgufValue } from "./gguf/values.ts";
+import { PackedStrings } from "./packed_strings.ts";
 import { tokenizerFromGguf } from "./tokenizer_gguf.ts";
 import { TOKEN_TYPES } from "./tokenizer_spec.ts";
 
 const strings = (elements: string[]): GgufValue => ({
   type: "array",
   elementType: "string",
-  elements,
+  elements: PackedStrings.from(elements),
 });
 const text = (value: string): GgufValue => ({ type: "string", value });
 const uint = (value: number): GgufValue => ({ type: "uint32", value });
@@ -51,7 +52,7 @@ const LLAMA = {
 Deno.test("tokenizerFromGguf reads a byte-level vocabulary", () => {
   const spec = read(GPT2);
   assertEquals(spec.spelling, "bytes");
-  assertEquals(spec.merges, ["a b"]);
+  assertEquals([...spec.merges], ["a b"]);
   assertEquals(spec.added.map(({ id, control }) => [id, control]), [[0, true], [4, false]]);
   assertEquals([spec.before, spec.after], [[], []]);
 });

@@ -1,5 +1,6 @@
 /** A Hugging Face `tokenizer.json` to a tokenizer's specification. */
 import { ModelError } from "../errors.ts";
+import { PackedStrings } from "./packed_strings.ts";
 import { isCutAtWords } from "./tokenizer_splits.ts";
 import {
   type AddedToken,
@@ -33,11 +34,13 @@ export function tokenizerFromJson(text: string): TokenizerSpec {
   const unknown = unknownToken(model, tokens);
   const byteFallback = model["byte_fallback"] === true;
   return {
-    tokens,
+    tokens: PackedStrings.from(tokens),
     types: tokenTypes(tokens, added, unknown, byteFallback),
     spelling: mentions([file["pre_tokenizer"], file["decoder"]], "ByteLevel") ? "bytes" : "spaces",
     scores: type === "BPE" ? new Float32Array() : scores(pieces, tokens.length),
-    merges: type === "BPE" ? list(model["merges"], "model.merges").map(merge) : [],
+    merges: PackedStrings.from(
+      type === "BPE" ? list(model["merges"], "model.merges").map(merge) : [],
+    ),
     model: type === "BPE"
       ? bpe(model, unknown, byteFallback)
       : { type: "unigram", unknown, byteFallback },

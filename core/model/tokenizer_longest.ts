@@ -13,9 +13,9 @@ export function longestToken(spec: TokenizerSpec): number {
     spec.added.some(({ stripLeft, stripRight }) => stripLeft || stripRight);
   if (shrinks) return Infinity;
   // A normal token has a character for each byte, the others are spelled as they are.
-  return spec.tokens.reduce(
-    (longest, text, id) =>
-      spec.types[id] === TOKEN_TYPES.unused ? longest : Math.max(longest, text.length),
-    1,
-  );
+  return spec.types.reduce((longest, type, id) => {
+    // A character has no more UTF-16 units than bytes of UTF-8.
+    if (type === TOKEN_TYPES.unused || spec.tokens.bytesOf(id) <= longest) return longest;
+    return Math.max(longest, spec.tokens.at(id)?.length ?? 0);
+  }, 1);
 }

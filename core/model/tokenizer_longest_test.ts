@@ -1,15 +1,16 @@
 import { assertEquals } from "@std/assert";
+import { PackedStrings } from "./packed_strings.ts";
 import { longestToken } from "./tokenizer_longest.ts";
 import { TOKEN_TYPES, type TokenizerSpec } from "./tokenizer_spec.ts";
 
 const { normal, control, unused } = TOKEN_TYPES;
 
 const SPEC: TokenizerSpec = {
-  tokens: ["a", "\u0120abc", "<|end|>", "never reached"],
+  tokens: PackedStrings.from(["a", "\u0120abc", "<|end|>", "never reached"]),
   types: Uint8Array.of(normal, normal, control, unused),
   spelling: "bytes",
   scores: new Float32Array(),
-  merges: [],
+  merges: PackedStrings.from([]),
   model: {
     type: "bpe",
     ignoreMerges: false,

@@ -3,6 +3,7 @@
  * file it was read from. `tokenizer_gguf.ts` and `tokenizer_json.ts` write it, `TokenTable` decodes
  * by it, and the Rust crate in `wasm/tokenizers` encodes by it.
  */
+import type { PackedStrings } from "./packed_strings.ts";
 
 /** Kinds of tokens; the numbers are those of `tokenizer.ggml.token_type`. */
 export const TOKEN_TYPES = {
@@ -58,7 +59,7 @@ export interface AddedToken {
 
 export interface TokenizerSpec {
   /** The text of each token as the vocabulary spells it; its index is the token's id. */
-  readonly tokens: readonly string[];
+  readonly tokens: PackedStrings;
   /** One of `TOKEN_TYPES` a token. */
   readonly types: Uint8Array;
   /**
@@ -69,7 +70,7 @@ export interface TokenizerSpec {
   /** One a token, or empty for models without scores. */
   readonly scores: Float32Array;
   /** "left right", best first. */
-  readonly merges: readonly string[];
+  readonly merges: PackedStrings;
   readonly model: TokenModel;
   /** As in a `tokenizer.json`. */
   readonly normalizer: Json;

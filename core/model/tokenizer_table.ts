@@ -1,5 +1,6 @@
 /** Token ids to bytes and text. Needs nothing but the vocabulary, so that any thread can do it. */
 import { bytesOfCharacters } from "./tokenizer_bytes.ts";
+import type { PackedStrings } from "./packed_strings.ts";
 import { TOKEN_TYPES, type TokenizerSpec } from "./tokenizer_spec.ts";
 
 /** U+2581, which stands for a space in SentencePiece's vocabularies. */
@@ -8,7 +9,7 @@ const SPACE = /\u2581/g;
 const NOTHING = new Uint8Array();
 
 export class TokenTable {
-  readonly #tokens: readonly string[];
+  readonly #tokens: PackedStrings;
   readonly #types: Uint8Array;
   readonly #spelling: TokenizerSpec["spelling"];
   readonly #encoder = new TextEncoder();
@@ -89,7 +90,7 @@ export class TokenTable {
 
   /** The token as the vocabulary spells it. */
   #spelled(token: number): string {
-    const spelled = this.#tokens[token];
+    const spelled = this.#tokens.at(token);
     if (spelled !== undefined) return spelled;
     throw new RangeError(
       `Cannot look up token: current value is ${token}, must be an integer from 0 to ${

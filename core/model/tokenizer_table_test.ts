@@ -1,17 +1,20 @@
 import { assertEquals, assertThrows } from "@std/assert";
+import { PackedStrings } from "./packed_strings.ts";
 import { TokenTable } from "./tokenizer_table.ts";
 import { TOKEN_TYPES } from "./tokenizer_spec.ts";
 
 const { normal, unknown, control, userDefined, unused, byte } = TOKEN_TYPES;
 
 const spaces = new TokenTable({
-  tokens: ["<unk>", "<s>", "<0xE2>", "<0x82>", "<0xAC>", "▁the", "▁▁x", "[PAD]", "▁user"],
+  tokens: PackedStrings.from(
+    ["<unk>", "<s>", "<0xE2>", "<0x82>", "<0xAC>", "▁the", "▁▁x", "[PAD]", "▁user"],
+  ),
   types: Uint8Array.of(unknown, control, byte, byte, byte, normal, normal, unused, userDefined),
   spelling: "spaces",
 });
 
 const bytes = new TokenTable({
-  tokens: ["<|end|>", "Ġthe", "Ċ", "â", "Ĥ¬", "ï»¿", "Ġtool"],
+  tokens: PackedStrings.from(["<|end|>", "Ġthe", "Ċ", "â", "Ĥ¬", "ï»¿", "Ġtool"]),
   types: Uint8Array.of(control, normal, normal, normal, normal, normal, userDefined),
   spelling: "bytes",
 });

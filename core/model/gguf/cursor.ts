@@ -4,6 +4,7 @@
  * file costs no more memory than its own size.
  */
 import { ModelError } from "../../errors.ts";
+import { PackedStrings } from "../packed_strings.ts";
 import {
   GGUF_TYPE,
   type GgufArray,
@@ -71,8 +72,12 @@ export class Cursor {
     return this.#view.getBigUint64(this.#take(8), true);
   }
 
-  /** A count of things that take at least `bytesEach` bytes each in the rest of the file. */
-  count(what: string, bytesEach: number): number {
+  /**
+   * A count of things that take at least `bytesEach` bytes each in the rest of the file.
+   *
+   * @param index Of what has that many things, where it is one of many.
+   */
+  count(what: string, bytesEach: number, index?: number): number {
     const at = this.#take(8);
     const high = this.#view.getUint32(at + 4, true);
     const most = Math.floor((this.#end - this.position) / bytesEach);
@@ -80,7 +85,8 @@ export class Cursor {
     const value = high * 2 ** 32 + this.#view.getUint32(at, true);
     if (value > most) {
       const exact = this.#view.getBigUint64(at, true);
-      throw this.error(`has ${exact} ${what}, the rest of the file has room for ${most}`);
+      const things = index === undefined ? what : `${what} ${index}`;
+      throw this.error(`has ${exact} ${things}, the rest of the file has room for ${most}`);
     }
     return value;
   }
@@ -146,39 +152,32 @@ export class Cursor {
     return typedArray(type, copy.buffer);
   }
 
-  /**
-   * A vocabulary has some 100,000 strings of a few bytes each, so one decoder call each is slow.
-   * Two passes: find where they lie, then decode them all as one text and cut it.
-   */
-  #strings(count: number): string[] {
+  /** Two passes: the lengths tell how much there is, then the texts move together. */
+  #strings(count: number): PackedStrings {
     const first = this.position;
-    let bytes = 0;
+    let length = 0;
     for (let i = 0; i < count; i++) {
-      const length = this.count(`bytes in string ${i}`, 1);
-      this.#take(length);
-      bytes += length;
+      const bytes = this.count("bytes in string", 1, i);
+      this.#take(bytes);
+      length += bytes;
     }
-    const joined = new Uint8Array(bytes);
+    const bytes = new Uint8Array(length);
     const ends = new Uint32Array(count);
     let from = first;
-    let to = 0;
-    let units = 0;
+    let end = 0;
     for (let i = 0; i < count; i++) {
       const length = this.#view.getUint32(from, true);
       from += STRING_HEAD;
+      // Joined, two halves of a character would pass.
       if (length > 0 && isContinuation(this.#bytes[from])) {
         throw this.error(`has a string that is not UTF-8, number ${i}`);
       }
-      for (const end = from + length; from < end; from++) {
-        const byte = this.#bytes[from] ?? 0;
-        joined[to++] = byte;
-        // UTF-16 code units: one for each character's first byte, two where it has four bytes.
-        if (!isContinuation(byte)) units += byte >= 0xf0 ? 2 : 1;
-      }
-      ends[i] = units;
+      // Byte by byte: strings are short, and views of them would be most of the memory in use.
+      for (const stop = from + length; from < stop; from++) bytes[end++] = this.#bytes[from] ?? 0;
+      ends[i] = end;
     }
-    const text = this.#decode(joined);
-    return Array.from(ends, (end, i) => text.slice(i === 0 ? 0 : ends[i - 1], end));
+    this.#decode(bytes);
+    return new PackedStrings(bytes, ends);
   }
 
   #decode(bytes: Uint8Array): string {

@@ -11,6 +11,7 @@ import {
 import { modelErrorOf } from "../../../tests/support/model_error.ts";
 import { tinyModel, tinyModelSpec } from "../../../tests/support/tiny_model.ts";
 import type { ByteSource } from "../source.ts";
+import { PackedStrings } from "../packed_strings.ts";
 import { MemorySource } from "../memory_source.ts";
 import { readHeader } from "./header.ts";
 
@@ -194,8 +195,8 @@ Deno.test("readHeader keeps values of every type exactly", async () => {
     0.1,
     true,
     "\uFEFFé👍",
-    ["", "\uFEFFa", "é👍", "", "b"],
-    [{ type: "array", elementType: "string", elements: ["in"] }],
+    PackedStrings.from(["", "\uFEFFa", "é👍", "", "b"]),
+    [{ type: "array", elementType: "string", elements: PackedStrings.from(["in"]) }],
     BigInt64Array.of(-5n),
   ]);
 });
@@ -222,7 +223,7 @@ Deno.test("readHeader reads a header beyond its first window, and little more", 
   assertEquals(metadata.get("texts"), {
     type: "array",
     elementType: "string",
-    elements: texts,
+    elements: PackedStrings.from(texts),
   });
   assertEquals([...metadata.keys()], ["first", "texts", "last"]);
   assert(header.length > 2 ** 22);

@@ -3,6 +3,7 @@
  * another type is a `ModelError` that names the key, never a silent conversion.
  */
 import { ModelError } from "../../errors.ts";
+import type { PackedStrings } from "../packed_strings.ts";
 import type { GgufArray, GgufNumbers, GgufValue } from "./values.ts";
 
 /** Left out by a caller who accepts no missing key. */
@@ -92,9 +93,9 @@ export class GgufMetadata {
       : this.#mismatch(key, "a finite floating-point number", value);
   }
 
-  strings(key: string): readonly string[];
-  strings<T>(key: string, fallback: T): readonly string[] | T;
-  strings<T>(key: string, ...fallback: Fallback<T>): readonly string[] | T | undefined {
+  strings(key: string): PackedStrings;
+  strings<T>(key: string, fallback: T): PackedStrings | T;
+  strings<T>(key: string, ...fallback: Fallback<T>): PackedStrings | T | undefined {
     const value = this.#find(key, fallback);
     if (value === undefined) return fallback[0];
     return value.type === "array" && value.elementType === "string"

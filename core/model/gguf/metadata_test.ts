@@ -1,5 +1,6 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { ModelError } from "../../errors.ts";
+import { PackedStrings } from "../packed_strings.ts";
 import { GgufMetadata } from "./metadata.ts";
 import type { GgufValue } from "./values.ts";
 
@@ -14,7 +15,7 @@ const metadata = new GgufMetadata(
     ["safe", { type: "int64", value: 2n ** 53n - 1n }],
     ["half", { type: "float32", value: 0.5 }],
     ["nan", { type: "float64", value: NaN }],
-    ["names", { type: "array", elementType: "string", elements: ["a", "b"] }],
+    ["names", { type: "array", elementType: "string", elements: PackedStrings.from(["a", "b"]) }],
     ["types", { type: "array", elementType: "int32", elements: Int32Array.of(1, -3) }],
     ["longs", { type: "array", elementType: "int64", elements: BigInt64Array.of(1n) }],
     ["scores", { type: "array", elementType: "float32", elements: Float32Array.of(1.5) }],
@@ -27,7 +28,7 @@ Deno.test("GgufMetadata gives values of the type asked for", () => {
   assertEquals(metadata.uint("small"), 7);
   assertEquals(metadata.uint("safe"), 2 ** 53 - 1);
   assertEquals(metadata.float("half"), 0.5);
-  assertEquals(metadata.strings("names"), ["a", "b"]);
+  assertEquals([...metadata.strings("names")], ["a", "b"]);
   assertEquals(metadata.ints("types"), Int32Array.of(1, -3));
   assertEquals(metadata.floats("scores"), Float32Array.of(1.5));
 });

@@ -1,7 +1,9 @@
 /**
  * The value types of GGUF metadata, as the GGUF specification numbers them, and how their values are
- * held in memory: numeric arrays as typed arrays, 64-bit integers as `bigint`, nothing rounded.
+ * held in memory: numeric arrays as typed arrays, 64-bit integers as `bigint`, nothing rounded, arrays
+ * of strings in one piece.
  */
+import type { PackedStrings } from "../packed_strings.ts";
 
 /** Type ids of metadata values. */
 export const GGUF_TYPE = {
@@ -55,7 +57,7 @@ export type GgufNumbers =
 
 /** An array value; `elements` follows from `elementType`. */
 export type GgufArray =
-  | { readonly type: "array"; readonly elementType: "string"; readonly elements: readonly string[] }
+  | { readonly type: "array"; readonly elementType: "string"; readonly elements: PackedStrings }
   | {
     readonly type: "array";
     readonly elementType: "array";
