@@ -19,6 +19,8 @@ use core::ops::Range;
 
 /// Most tokens of a tile: with two quads of weights, eight sums in registers.
 pub const TILE: usize = 4;
+/// Columns that share a scale.
+pub const BLOCK: usize = 32;
 /// Magnitudes below this are taken as zero: their reciprocal would not be finite.
 pub const TINY: f32 = 1e-30;
 
@@ -56,19 +58,24 @@ impl Activations {
     }
 
     pub fn tile<I: Isa>(&self, tile: usize) -> *mut u8 {
-        unsafe { self.packed.add(tile * TILE * (self.columns / 32) * block_bytes::<I>()) }
+        unsafe { self.packed.add(tile * TILE * self.blocks() * block_bytes::<I>()) }
     }
 
-    /// Quantises the tokens of these tiles.
-    pub unsafe fn quantize<I: Isa>(&self, tiles: Range<usize>) {
+    /// Blocks of a token.
+    pub fn blocks(&self) -> usize {
+        self.columns / BLOCK
+    }
+
+    /// Quantises these blocks of the tokens of these tiles.
+    pub unsafe fn quantize<I: Isa>(&self, tiles: Range<usize>, blocks: Range<usize>) {
         for tile in tiles {
             let width = self.width(tile);
             for token in 0..width {
                 let x = unsafe { self.floats.add((tile * TILE + token) * self.columns) };
-                for block in 0..self.columns / 32 {
+                for block in blocks.clone() {
                     unsafe {
                         let at = (block * width + token) * block_bytes::<I>();
-                        quantize_block::<I>(x.add(32 * block), self.tile::<I>(tile).add(at));
+                        quantize_block::<I>(x.add(BLOCK * block), self.tile::<I>(tile).add(at));
                     }
                 }
             }

@@ -1,14 +1,14 @@
 //! The forward pass of a Llama-architecture transformer over a batch of new tokens: RMSNorm, rotary
 //! embedding, grouped-query attention over the paged cache, SwiGLU, output layer and statistics.
 
-use crate::activations::Activations;
+use crate::activations::{Activations, BLOCK};
 use crate::batch::{Batch, Token};
 use crate::buffer::Buffer;
 use crate::cache::Cache;
 use crate::isa::Isa;
 use crate::math::{rms_norm, swiglu};
 use crate::matmul::{Output, matmul};
-use crate::matrix::Matrix;
+use crate::matrix::{BAND_ROWS, Matrix};
 use crate::moments::Moments;
 use crate::pool::Pool;
 use crate::rope::Rope;
@@ -106,16 +106,31 @@ impl<I: Isa> Model<I> {
     }
 
     fn feed_forward_layer(&self, layer: usize, tokens: usize) {
-        let s = &self.scratch;
         let input = self.normalize(self.vector(Slot::FeedForwardNorm, layer), tokens);
-        self.multiply(layer, &[(Slot::Gate, s.gate), (Slot::Up, s.up)], input);
-        self.pool.run(tokens, &|range| {
-            for i in range {
-                unsafe { swiglu(s.gate.row(i), s.up.row(i)) };
+        let activated = self.activate(layer, input);
+        self.multiply_add(layer, Slot::Down, activated);
+    }
+
+    /// Gate and up projection, SwiGLU, and its result quantised: one job, in which a thread goes on
+    /// with what it has just written and waits for nobody's half.
+    fn activate(&self, layer: usize, input: Activations) -> Activations {
+        let (gate, up) = (self.matrix(Slot::Gate, layer), self.matrix(Slot::Up, layer));
+        let s = &self.scratch;
+        let (columns, floats) = (self.shape.feed_forward, s.gate.data);
+        let a = Activations { columns, floats, packed: s.activated, ..input };
+        self.pool.run(a.blocks(), &|blocks| {
+            let columns = BLOCK * blocks.start..BLOCK * blocks.end;
+            let bands = columns.start / BAND_ROWS..columns.end / BAND_ROWS;
+            unsafe {
+                matmul::<I>(gate, &input, output_of(s.gate, false), bands.clone());
+                matmul::<I>(up, &input, output_of(s.up, false), bands);
+                for i in 0..a.tokens {
+                    swiglu(&mut s.gate.row(i)[columns.clone()], &s.up.row(i)[columns.clone()]);
+                }
+                a.quantize::<I>(0..a.tiles(), blocks);
             }
         });
-        let activated = self.quantize(s.gate, tokens);
-        self.multiply_add(layer, Slot::Down, activated);
+        a
     }
 
     fn output_layer(&mut self, rows: usize) {
@@ -148,7 +163,7 @@ impl<I: Isa> Model<I> {
             for i in a.tokens_of(tiles.clone()) {
                 unsafe { rms_norm(s.hidden.row(i), weight, self.shape.epsilon, s.normed.row(i)) };
             }
-            unsafe { a.quantize::<I>(tiles) };
+            unsafe { a.quantize::<I>(tiles, 0..a.blocks()) };
         });
         a
     }
@@ -156,7 +171,7 @@ impl<I: Isa> Model<I> {
     fn quantize(&self, from: Buffer, tokens: usize) -> Activations {
         let packed = self.scratch.packed;
         let a = Activations { tokens, columns: from.width, floats: from.data, packed };
-        self.pool.run(a.tiles(), &|tiles| unsafe { a.quantize::<I>(tiles) });
+        self.pool.run(a.tiles(), &|tiles| unsafe { a.quantize::<I>(tiles, 0..a.blocks()) });
         a
     }
 

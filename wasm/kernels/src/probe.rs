@@ -57,7 +57,7 @@ pub unsafe fn probe_matmul(
     let packed = reserve(blocks * block_bytes::<Native>());
     let input = Activations { tokens, columns, floats: x, packed };
     unsafe {
-        input.quantize::<Native>(0..input.tiles());
+        input.quantize::<Native>(0..input.tiles(), 0..input.blocks());
         let out = Output { data: out, stride, add: false };
         matmul::<Native>(&matrix, &input, out, 0..matrix.bands());
     }

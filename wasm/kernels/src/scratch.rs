@@ -1,6 +1,6 @@
 //! Everything a step writes besides the KV cache, reserved once for the largest step.
 
-use crate::activations::{TILE, block_bytes};
+use crate::activations::{BLOCK, TILE, block_bytes};
 use crate::buffer::Buffer;
 use crate::isa::Isa;
 use crate::matrix::BAND_ROWS;
@@ -29,6 +29,8 @@ pub struct Scratch {
     pub up: Buffer,
     /// The quantised input of the next product.
     pub packed: *mut u8,
+    /// That of the down projection, which is written while `packed` is still being read.
+    pub activated: *mut u8,
     /// [output rows][vocabulary, up to whole bands]
     pub logits: Buffer,
     /// [output rows] of `Stats`
@@ -54,12 +56,11 @@ impl Scratch {
         let padded = |rows: usize| rows.next_multiple_of(BAND_ROWS);
         let query = shape.heads * shape.head_size;
         let kv = shape.kv_heads * shape.head_size;
-        let widest = shape.hidden.max(shape.feed_forward).max(query);
-        let packed_bytes = tokens.next_multiple_of(TILE) * widest.div_ceil(32) * block_bytes::<I>();
-        let packed = reserve(packed_bytes);
-        if packed.is_null() {
-            return None;
-        }
+        let packed = |columns: usize| {
+            let blocks = tokens.next_multiple_of(TILE) * columns.div_ceil(BLOCK);
+            let data = reserve(blocks * block_bytes::<I>());
+            (!data.is_null()).then_some(data)
+        };
         Some(Scratch {
             hidden: Buffer::new(tokens, shape.hidden)?,
             normed: Buffer::new(tokens, shape.hidden)?,
@@ -71,7 +72,8 @@ impl Scratch {
             attention: Buffer::new(tokens, 2 * shape.kv_heads)?,
             gate: Buffer::new(tokens, shape.feed_forward)?,
             up: Buffer::new(tokens, shape.feed_forward)?,
-            packed,
+            packed: packed(shape.hidden.max(query))?,
+            activated: packed(shape.feed_forward)?,
             logits: Buffer::new(output_rows, padded(shape.vocabulary))?,
             stats: Buffer::new(output_rows, size_of::<Stats>() / 4)?,
             top_ids: Buffer::new(output_rows, top_k)?,

@@ -40,8 +40,20 @@ pub fn tempered(logits: &[f32], temperature: f32) -> (f64, f64) {
     uncertainty(z, a, b)
 }
 
+/// The largest logit; NaN counts for nothing.
 pub fn largest(logits: &[f32]) -> f32 {
-    logits.iter().fold(f32::NEG_INFINITY, |m, &z| if m < z { z } else { m })
+    const LANES: usize = 16;
+    let larger = |m: f32, &z: &f32| if m < z { z } else { m };
+    let mut most = [f32x4_splat(f32::NEG_INFINITY); 4];
+    let whole = logits.len() / LANES * LANES;
+    for first in (0..whole).step_by(LANES) {
+        for (i, most) in most.iter_mut().enumerate() {
+            let z = unsafe { math::load(logits, first + 4 * i) };
+            *most = v128_bitselect(z, *most, f32x4_gt(z, *most));
+        }
+    }
+    let most: [f32; LANES] = unsafe { core::mem::transmute(most) };
+    most.iter().chain(&logits[whole..]).fold(f32::NEG_INFINITY, larger)
 }
 
 fn uncertainty(z: f64, a: f64, b: f64) -> (f64, f64) {

@@ -6,7 +6,7 @@
 use core::arch::wasm32::{memory_atomic_notify, memory_atomic_wait32};
 use core::cell::UnsafeCell;
 use core::ops::Range;
-use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use wasm_bindgen::prelude::wasm_bindgen;
 
@@ -17,13 +17,41 @@ const SPINS: usize = 30_000;
 const SLEEP: i64 = 100_000_000;
 /// Sleeps after which a worker that holds a range counts as dead: ten seconds.
 const PATIENCE: usize = 100;
-/// Ranges a thread takes of a job on average: more even out, fewer cost less.
-const SHARE: usize = 4;
 
 struct Job {
     work: *const (dyn Fn(Range<usize>) + Sync),
+    cut: Cut,
+}
+
+/// How units of work are cut into ranges: for each thread a large one, for weights stream best in one
+/// piece, and from what is left two small ones, which even out how fast the threads are.
+struct Cut {
     units: usize,
-    range: usize,
+    threads: usize,
+    large: usize,
+    small: usize,
+}
+
+impl Cut {
+    fn new(units: usize, threads: usize) -> Cut {
+        let large = (units * 3 / 4 / threads).max(1);
+        let small = units.saturating_sub(large * threads).div_ceil(2 * threads).max(1);
+        Cut { units, threads, large, small }
+    }
+
+    fn start(&self, index: usize) -> usize {
+        let (large, small) = (index.min(self.threads), index.saturating_sub(self.threads));
+        (large * self.large + small * self.small).min(self.units)
+    }
+
+    fn ranges(&self) -> usize {
+        let rest = self.units.saturating_sub(self.threads * self.large);
+        (self.threads + rest.div_ceil(self.small)).min(self.units)
+    }
+
+    fn range(&self, index: usize) -> Range<usize> {
+        self.start(index)..self.start(index + 1)
+    }
 }
 
 /// Which ranges of which job are left to take: 32 bits of generation, 16 of the next range, 16 of
@@ -59,6 +87,8 @@ pub struct Team {
     ticket: AtomicU64,
     /// Ranges that are not done.
     left: AtomicU32,
+    /// Threads that wait, or are about to, and have to be notified.
+    sleepers: AtomicU32,
     stopped: AtomicBool,
     failed: AtomicBool,
 }
@@ -73,6 +103,7 @@ impl Team {
             job: UnsafeCell::new(None),
             ticket: AtomicU64::new(0),
             left: AtomicU32::new(0),
+            sleepers: AtomicU32::new(0),
             stopped: AtomicBool::new(false),
             failed: AtomicBool::new(false),
         }
@@ -80,12 +111,12 @@ impl Team {
 
     /// The leader's part. Traps when a worker has died at work.
     pub fn run(&self, units: usize, work: &(dyn Fn(Range<usize>) + Sync)) {
-        let range = units.div_ceil(self.threads * SHARE);
-        let ranges = units.div_ceil(range);
+        let cut = Cut::new(units, self.threads);
+        let ranges = cut.ranges();
         // The job outlives no call: `run` returns only once every range is done.
         let work: *const (dyn Fn(Range<usize>) + Sync + 'static) =
             unsafe { core::mem::transmute(work as *const (dyn Fn(Range<usize>) + Sync)) };
-        unsafe { *self.job.get() = Some(Job { work, units, range }) };
+        unsafe { *self.job.get() = Some(Job { work, cut }) };
         self.left.store(ranges as u32, Relaxed);
         let generation = self.generation.load(Relaxed).wrapping_add(1);
         self.ticket.store(Ticket::new(generation, ranges).0, Release);
@@ -95,18 +126,17 @@ impl Team {
     }
 
     fn signal(&self) {
-        self.generation.fetch_add(1, Release);
-        unsafe { memory_atomic_notify(self.generation.as_ptr().cast(), u32::MAX) };
+        self.generation.fetch_add(1, SeqCst);
+        self.notify(&self.generation);
     }
 
     fn take_ranges(&self, generation: u32) {
         while let Some(index) = self.take(generation) {
             // Taken, so not done, so the job is still this one.
             let job = unsafe { (*self.job.get()).as_ref().expect("a job was published") };
-            let start = index * job.range;
-            unsafe { (*job.work)(start..(start + job.range).min(job.units)) };
-            if self.left.fetch_sub(1, AcqRel) == 1 {
-                unsafe { memory_atomic_notify(self.left.as_ptr().cast(), 1) };
+            unsafe { (*job.work)(job.cut.range(index)) };
+            if self.left.fetch_sub(1, SeqCst) == 1 {
+                self.notify(&self.left);
             }
         }
     }
@@ -134,9 +164,24 @@ impl Team {
                 return;
             }
             assert!(!self.failed.load(Acquire), "a worker failed");
-            unsafe { memory_atomic_wait32(self.left.as_ptr().cast(), left as i32, SLEEP) };
+            self.sleep(&self.left, left, SLEEP);
         }
         panic!("a worker does not answer");
+    }
+
+    /// Waits until `value` is no longer `seen`, or for `nanoseconds` unless these are negative.
+    fn sleep(&self, value: &AtomicU32, seen: u32, nanoseconds: i64) {
+        self.sleepers.fetch_add(1, SeqCst);
+        unsafe { memory_atomic_wait32(value.as_ptr().cast(), seen as i32, nanoseconds) };
+        self.sleepers.fetch_sub(1, SeqCst);
+    }
+
+    /// After a change of `value`. A notification costs as much as a small range, so none goes out
+    /// while nobody sleeps: who is about to has counted itself before it compares the value.
+    fn notify(&self, value: &AtomicU32) {
+        if self.sleepers.load(SeqCst) > 0 {
+            unsafe { memory_atomic_notify(value.as_ptr().cast(), u32::MAX) };
+        }
     }
 
     /// A worker's life, until the team is stopped.
@@ -145,8 +190,7 @@ impl Team {
         while !self.stopped.load(Acquire) {
             let changed = || self.generation.load(Acquire) != seen;
             if !(0..SPINS).any(|_| changed()) {
-                let at = self.generation.as_ptr().cast();
-                unsafe { memory_atomic_wait32(at, seen as i32, -1) };
+                self.sleep(&self.generation, seen, -1);
             }
             seen = self.generation.load(Acquire);
             self.take_ranges(seen);
@@ -170,8 +214,8 @@ pub unsafe fn serve_team(team: *const Team) {
 #[wasm_bindgen]
 pub unsafe fn fail_team(team: *const Team) {
     unsafe {
-        (*team).failed.store(true, Release);
-        memory_atomic_notify((*team).left.as_ptr().cast(), 1);
+        (*team).failed.store(true, SeqCst);
+        (*team).notify(&(*team).left);
     }
 }
 
