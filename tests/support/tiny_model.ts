@@ -13,6 +13,8 @@ import { CONTROL_TOKENS, tinyVocabulary } from "./tiny_vocabulary.ts";
 export interface TinyModelOptions {
   /** Type of all matrices; vectors are F32. */
   readonly type?: TensorType;
+  /** Of some matrices in all layers, by name: `attn_v`. */
+  readonly types?: Readonly<Record<string, TensorType>>;
   readonly seed?: number;
   readonly layers?: number;
   readonly hiddenSize?: number;
@@ -53,6 +55,7 @@ export function tinyModelSpec(options: TinyModelOptions = {}) {
   const hiddenSize = options.hiddenSize ?? width;
   const shape: Shape = {
     type,
+    types: {},
     seed: 1,
     layers: 2,
     hiddenSize,
@@ -126,12 +129,15 @@ function tensorSpecs(
   // Around 1, and not all alike, so that a kernel that forgets the norm's weights is seen.
   const norm = (name: string) =>
     vector(name, normals(hiddenSize, 0.1, random).map((value) => 1 + value));
-  const matrix = (name: string, columns: number, rows: number, gain = 1): GgufTensorSpec => ({
-    name,
-    dimensions: [columns, rows],
-    type: TENSOR_TYPES[shape.type].id,
-    data: quantise(shape.type, normals(columns * rows, gain / Math.sqrt(columns), random)),
-  });
+  const matrix = (name: string, columns: number, rows: number, gain = 1): GgufTensorSpec => {
+    const type = shape.types[name.split(".").at(-2) ?? ""] ?? shape.type;
+    return {
+      name,
+      dimensions: [columns, rows],
+      type: TENSOR_TYPES[type].id,
+      data: quantise(type, normals(columns * rows, gain / Math.sqrt(columns), random)),
+    };
+  };
   const layer = (prefix: string): GgufTensorSpec[] => [
     norm(`${prefix}.attn_norm.weight`),
     matrix(`${prefix}.attn_q.weight`, hiddenSize, queries),
