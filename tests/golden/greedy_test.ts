@@ -6,21 +6,13 @@
  * both as far from exact arithmetic as from each other. So the yardstick is llama.cpp's own distance
  * from exact arithmetic.
  */
-import { assert, assertLess } from "@std/assert";
+import { assertLess } from "@std/assert";
 import { type Backend, DENSE } from "../../core/engine/backend.ts";
 import { withSources } from "../../core/host/open_engine.ts";
 import { openModel } from "../../core/model/gguf/open_model.ts";
 import { createWasmBackend } from "../../wasm/backend.ts";
+import { assertTied, GREEDY_RUNS, type GreedyRun } from "../support/greedy_runs.ts";
 import { REAL_MODEL } from "../support/real_model.ts";
-import GREEDY from "../data/greedy.json" with { type: "json" };
-
-interface Run {
-  readonly promptTokens: number[];
-  readonly tokens: number[];
-  /** Per step, llama.cpp's best 20: id, its log-probability, that of exact arithmetic. */
-  readonly steps: [id: number, native: number, exact: number][][];
-}
-const RUNS = GREEDY as unknown as readonly Run[];
 
 /** What each form of the KV cache is held to. */
 const BOUNDS = {
@@ -31,7 +23,10 @@ const BOUNDS = {
 } as const;
 
 /** Our log-probabilities after the prompt and after each forced token: shape [48][vocabulary]. */
-async function forced(backend: Backend, { promptTokens, tokens }: Run): Promise<Float32Array[]> {
+async function forced(
+  backend: Backend,
+  { promptTokens, tokens }: GreedyRun,
+): Promise<Float32Array[]> {
   const all = [...promptTokens, ...tokens.slice(0, -1)];
   const blockTable = Array.from({ length: Math.ceil(all.length / 16) }, (_, block) => block);
   const rows: Float32Array[] = [];
@@ -64,7 +59,7 @@ for (const kvType of ["f32", "q8"] as const) {
       native: [] as number[],
     };
     let departures = 0;
-    for (const run of RUNS) {
+    for (const run of GREEDY_RUNS) {
       const rows = await forced(backend, run);
       for (const [step, candidates] of run.steps.entries()) {
         const ours = rows[step]!;
@@ -76,12 +71,7 @@ for (const kvType of ["f32", "q8"] as const) {
         const best = ours.indexOf(ours.reduce((a, b) => Math.max(a, b)));
         if (best === run.tokens[step]) continue;
         departures++;
-        // Who draws another token than llama.cpp may do so only where the two are nearly tied.
-        const [first] = candidates;
-        const other = candidates.find(([id]) => id === best);
-        assert(first !== undefined && other !== undefined, `step ${step} draws ${best}`);
-        const gap = Math.min(first[1] - other[1], first[2] - other[2]);
-        assertLess(gap, bounds.tie, `step ${step} draws ${best}`);
+        assertTied(candidates, best, bounds.tie);
       }
     }
     await backend.dispose();

@@ -3,7 +3,7 @@
  * the data's story), with llama.cpp's tokens forced. Software adapters take a second a token, so only
  * the first steps run; ENTROPIC_GPU_STEPS and ENTROPIC_GPU_PROMPTS ask for more.
  */
-import { assert, assertLess } from "@std/assert";
+import { assertLess } from "@std/assert";
 import process from "node:process";
 import { type Backend, DENSE } from "../../core/engine/backend.ts";
 import { withSources } from "../../core/host/open_engine.ts";
@@ -11,24 +11,17 @@ import { openModel } from "../../core/model/gguf/open_model.ts";
 import { createWebGpuBackend } from "../../gpu/backend.ts";
 import { ARITHMETICS } from "../../gpu/kernels/matmul_parameters.ts";
 import { ADAPTER } from "../support/gpu.ts";
+import { assertTied, GREEDY_RUNS, type GreedyRun } from "../support/greedy_runs.ts";
 import { REAL_MODEL } from "../support/real_model.ts";
-import GREEDY from "../data/greedy.json" with { type: "json" };
-
-interface Run {
-  readonly promptTokens: number[];
-  readonly tokens: number[];
-  /** Per step, llama.cpp's best 20: id, its log-probability, that of exact arithmetic. */
-  readonly steps: [id: number, native: number, exact: number][][];
-}
 
 const STEPS = Number(process.env.ENTROPIC_GPU_STEPS ?? 6);
 const PROMPTS = Number(process.env.ENTROPIC_GPU_PROMPTS ?? 1);
-const RUNS = (GREEDY as unknown as readonly Run[]).slice(0, PROMPTS);
+const RUNS = GREEDY_RUNS.slice(0, PROMPTS);
 /** Steps that decode token by token; the others come in chunks. */
 const DECODED = 2;
 
 /** Our log-probabilities of each step's candidates, and the best id. */
-async function forced(backend: Backend, { promptTokens, tokens, steps }: Run) {
+async function forced(backend: Backend, { promptTokens, tokens, steps }: GreedyRun) {
   const all = [...promptTokens, ...tokens.slice(0, STEPS - 1)];
   const blockTable = Array.from({ length: 16 }, (_, block) => block);
   const found: { readonly best: number; readonly ours: Float32Array }[] = [];
@@ -49,10 +42,7 @@ async function forced(backend: Backend, { promptTokens, tokens, steps }: Run) {
   return found;
 }
 
-/**
- * Who draws another token than llama.cpp may do so only where the two are about tied, in nats. Rounding
- * to 8 bits moves log-probabilities by up to .8, each implementation's its own way.
- */
+/** In nats. Rounding to 8 bits moves log-probabilities by up to .8, each implementation's its own way. */
 const TIES = { f32: 0.1, int8: 0.5 } as const;
 
 const mean = (values: readonly number[]) => values.reduce((a, b) => a + b, 0) / values.length;
@@ -81,10 +71,7 @@ for (const arithmetic of ARITHMETICS) {
         count++;
         if (best === run.tokens[step]) continue;
         departures++;
-        const [first] = candidates, other = candidates.find(([id]) => id === best);
-        assert(first !== undefined && other !== undefined, `step ${step} draws ${best}`);
-        const gap = Math.min(first[1] - other[1], first[2] - other[2]);
-        assertLess(gap, TIES[arithmetic], `step ${step} draws ${best}`);
+        assertTied(candidates, best, TIES[arithmetic]);
       }
     }
     await backend.dispose();
