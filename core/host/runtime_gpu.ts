@@ -66,5 +66,6 @@ export function withTrueLimits(gpu: GPU): GPU {
       });
     return adapter;
   };
-  return { requestAdapter } as unknown as GPU;
+  const { wgslLanguageFeatures } = gpu as GPU & { readonly wgslLanguageFeatures?: object };
+  return { requestAdapter, wgslLanguageFeatures } as unknown as GPU;
 }

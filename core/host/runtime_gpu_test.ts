@@ -30,7 +30,8 @@ function bunGpu(device: string) {
       return Promise.resolve({});
     },
   };
-  const gpu = { requestAdapter: () => Promise.resolve(adapter) };
+  const wgslLanguageFeatures = new Set(["pointer_composite_access"]);
+  const gpu = { wgslLanguageFeatures, requestAdapter: () => Promise.resolve(adapter) };
   return { gpu: withTrueLimits(gpu as unknown as GPU), asked };
 }
 
@@ -46,6 +47,11 @@ Deno.test("withTrueLimits asks for the limits that bun-webgpu does not know as t
       requiredLimits: { maxStorageBuffersInVertexStage: 0, maxBufferSize: 2 ** 29 },
     },
   ]);
+});
+
+Deno.test("withTrueLimits leaves the features of the language as they are", () => {
+  const { wgslLanguageFeatures } = bunGpu("some GPU").gpu as { wgslLanguageFeatures?: unknown };
+  assertEquals(wgslLanguageFeatures, new Set(["pointer_composite_access"]));
 });
 
 Deno.test("withTrueLimits takes an adapter that computes nothing for none", async () => {
