@@ -97,9 +97,9 @@ async function findModel(
 
 /** The part of the options that an engine takes: what crosses to a Worker has to be plain data. */
 function engineSettings(options: LoadOptions): EngineSettings {
-  const { backend, threads, context, kvBlocks, prefillChunk, maxWaiting } = options;
+  const { backend, gpuArithmetic, threads, context, kvBlocks, prefillChunk, maxWaiting } = options;
   const { policy, tail, attention, entropyFloor } = options;
   const resources = { backend, threads, context, kvBlocks, prefillChunk, maxWaiting };
-  const given = { ...resources, policy, tail, attention, entropyFloor };
+  const given = { ...resources, gpuArithmetic, policy, tail, attention, entropyFloor };
   return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
 }

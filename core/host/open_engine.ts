@@ -12,6 +12,7 @@ import { type OpenedModel, openModel } from "../model/gguf/open_model.ts";
 import type { ByteSource } from "../model/source.ts";
 import type { ModelFiles } from "../model/tensors.ts";
 import type { WebGpuBackendOptions } from "../../gpu/backend.ts";
+import type { Arithmetic } from "../../gpu/kernels/matmul_parameters.ts";
 import { createWasmBackend } from "../../wasm/backend.ts";
 import { calibrateBackend, type CalibratedBackend } from "./calibrated_backend.ts";
 import { mayHaveGpu } from "./gpu_nodes.ts";
@@ -29,6 +30,11 @@ export interface EngineSettings {
   readonly backend?: BackendName;
   /** Most compute threads; 1 where left out. `EngineInfo.backend` tells how many there are. */
   readonly threads?: number;
+  /**
+   * How WebGPU multiplies matrices: `f32` where left out, or in 8-bit integers as WASM does. Changes
+   * nothing on WASM.
+   */
+  readonly gpuArithmetic?: Arithmetic;
   /** Longest prompt plus completion in tokens; the model's own context length where left out. */
   readonly context?: number;
   /** KV blocks of 16 tokens; where left out, as many as the backend finds sensible. */
@@ -115,7 +121,7 @@ export async function createBackend(
   log: (line: string) => void = () => {},
   mayAsk: () => Promise<boolean> = mayHaveGpu,
 ): Promise<Backend> {
-  const { backend = "auto", threads, context, kvBlocks } = settings;
+  const { backend = "auto", gpuArithmetic: arithmetic, threads, context, kvBlocks } = settings;
   if (!BACKENDS.includes(backend)) {
     throw new RangeError(`Cannot use backend "${backend}": it takes ${BACKENDS.join(", ")}`);
   }
@@ -124,8 +130,9 @@ export async function createBackend(
     ...(context !== undefined && { contextLength: context }),
     ...(kvBlocks !== undefined && { kvBlocks }),
   };
-  if (backend === "webgpu") return await onWebGpu(await runtimeGpu(), options);
-  const onGpu = backend === "auto" && await mayAsk() ? await onRealGpu(options, log) : undefined;
+  const gpuOptions = { ...options, ...(arithmetic !== undefined && { arithmetic }) };
+  if (backend === "webgpu") return await onWebGpu(await runtimeGpu(), gpuOptions);
+  const onGpu = backend === "auto" && await mayAsk() ? await onRealGpu(gpuOptions, log) : undefined;
   if (onGpu) return onGpu;
   return await createWasmBackend({ ...options, ...(threads !== undefined && { threads }) });
 }

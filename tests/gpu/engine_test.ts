@@ -3,6 +3,7 @@ import {
   assert,
   assertEquals,
   assertGreater,
+  assertMatch,
   assertRejects,
   assertStringIncludes,
 } from "@std/assert";
@@ -50,6 +51,14 @@ Deno.test({
   const { kvBlocksFree, kvBlocksTotal } = await engine.stats();
   assertEquals(kvBlocksFree, kvBlocksTotal);
   await engine.dispose();
+});
+
+Deno.test({ name: "createBackend on WebGPU multiplies as it is told to", ignore }, async () => {
+  const { files } = await openModel(sources());
+  const settings = { backend: "webgpu", kvBlocks: 16, gpuArithmetic: "int8" } as const;
+  const backend = await createBackend(files, settings);
+  assertMatch(backend.describe().variant, /^int8 on ./);
+  await backend.dispose();
 });
 
 Deno.test({

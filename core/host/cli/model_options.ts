@@ -1,6 +1,7 @@
 /** The options of every command that loads a model, and how they reach `loadModel`. */
 import process from "node:process";
 import { type BackendName, BACKENDS, type LoadOptions } from "../../../mod.ts";
+import { type Arithmetic, ARITHMETICS } from "../../../gpu/kernels/matmul_parameters.ts";
 import { progressBar } from "../store/mod.ts";
 import type { Arguments, Option } from "./options.ts";
 
@@ -14,6 +15,10 @@ export const MODEL_OPTIONS = {
     value: "B",
     help: `${BACKENDS.join(", ")} (default auto: WebGPU on a GPU, else WASM)`,
   },
+  "gpu-arithmetic": {
+    value: "A",
+    help: `how WebGPU multiplies: ${ARITHMETICS.join(", ")} (default f32; int8 is WASM's way)`,
+  },
   threads: { value: "N", help: "compute threads (default 1)" },
   context: { value: "N", help: "longest prompt plus completion, in tokens (default: the model's)" },
   "kv-blocks": { value: "N", help: "KV cache blocks of 16 tokens, shared by all requests" },
@@ -25,10 +30,17 @@ export function loadOptions(given: Arguments<keyof typeof MODEL_OPTIONS>): LoadO
   if (backend !== undefined && !isBackend(backend)) {
     throw new RangeError(`Cannot use --backend "${backend}": it takes ${BACKENDS.join(", ")}`);
   }
+  const gpuArithmetic = given.text("gpu-arithmetic");
+  if (gpuArithmetic !== undefined && !isArithmetic(gpuArithmetic)) {
+    throw new RangeError(
+      `Cannot use --gpu-arithmetic "${gpuArithmetic}": it takes ${ARITHMETICS.join(", ")}`,
+    );
+  }
   const options = {
     model: given.text("model"),
     modelDir: given.text("model-dir"),
     backend,
+    gpuArithmetic,
     threads: given.integer("threads", 1, 256),
     context: given.integer("context", 1, 2 ** 24),
     kvBlocks: given.integer("kv-blocks", 1, 2 ** 24),
@@ -38,6 +50,10 @@ export function loadOptions(given: Arguments<keyof typeof MODEL_OPTIONS>): LoadO
     onProgress: progressBar(process.stderr),
     log: (line) => console.error(line),
   };
+}
+
+function isArithmetic(name: string): name is Arithmetic {
+  return (ARITHMETICS as readonly string[]).includes(name);
 }
 
 function isBackend(name: string): name is BackendName {
