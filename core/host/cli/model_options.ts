@@ -5,16 +5,19 @@ import { type Arithmetic, ARITHMETICS } from "../../../gpu/kernels/matmul_parame
 import { progressBar } from "../store/mod.ts";
 import type { Arguments, Option } from "./options.ts";
 
+/** Of every command that picks a backend. */
+export const BACKEND_OPTION = {
+  value: "B",
+  help: `${BACKENDS.join(", ")} (default auto: WebGPU on a GPU, else WASM)`,
+} as const satisfies Option;
+
 export const MODEL_OPTIONS = {
   model: {
     value: "M",
     help: "path, https URL, hf:owner/repo/file.gguf, pip:package or a known name",
   },
   "model-dir": { value: "DIR", help: "folder for models (else ENTROPIC_MODEL_DIR)" },
-  backend: {
-    value: "B",
-    help: `${BACKENDS.join(", ")} (default auto: WebGPU on a GPU, else WASM)`,
-  },
+  backend: BACKEND_OPTION,
   "gpu-arithmetic": {
     value: "A",
     help: `how WebGPU multiplies: ${ARITHMETICS.join(", ")} (default f32; int8 is WASM's way)`,
@@ -26,10 +29,6 @@ export const MODEL_OPTIONS = {
 
 /** Loading reports its progress on standard error, where a model has to be fetched. */
 export function loadOptions(given: Arguments<keyof typeof MODEL_OPTIONS>): LoadOptions {
-  const backend = given.text("backend");
-  if (backend !== undefined && !isBackend(backend)) {
-    throw new RangeError(`Cannot use --backend "${backend}": it takes ${BACKENDS.join(", ")}`);
-  }
   const gpuArithmetic = given.text("gpu-arithmetic");
   if (gpuArithmetic !== undefined && !isArithmetic(gpuArithmetic)) {
     throw new RangeError(
@@ -39,7 +38,7 @@ export function loadOptions(given: Arguments<keyof typeof MODEL_OPTIONS>): LoadO
   const options = {
     model: given.text("model"),
     modelDir: given.text("model-dir"),
-    backend,
+    backend: backendName(given),
     gpuArithmetic,
     threads: given.integer("threads", 1, 256),
     context: given.integer("context", 1, 2 ** 24),
@@ -50,6 +49,13 @@ export function loadOptions(given: Arguments<keyof typeof MODEL_OPTIONS>): LoadO
     onProgress: progressBar(process.stderr),
     log: (line) => console.error(line),
   };
+}
+
+/** @throws {RangeError} There is no backend of that name. */
+export function backendName(given: Arguments<"backend">): BackendName | undefined {
+  const backend = given.text("backend");
+  if (backend === undefined || isBackend(backend)) return backend;
+  throw new RangeError(`Cannot use --backend "${backend}": it takes ${BACKENDS.join(", ")}`);
 }
 
 function isArithmetic(name: string): name is Arithmetic {
