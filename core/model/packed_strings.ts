@@ -48,11 +48,15 @@ export class PackedStrings implements Iterable<string> {
   /** Where `string` is for the first time, or -1. */
   indexOf(string: string): number {
     const wanted = encoder.encode(string);
-    return this.ends.findIndex((end, index) => {
-      const start = end - wanted.length;
-      return this.bytesOf(index) === wanted.length &&
+    let start = 0;
+    for (let index = 0; index < this.length; index++) {
+      const end = this.ends[index] ?? 0;
+      const same = end - start === wanted.length &&
         wanted.every((byte, at) => this.bytes[start + at] === byte);
-    });
+      if (same) return index;
+      start = end;
+    }
+    return -1;
   }
 
   /** The same strings, but an empty one wherever `keep` says so. */
