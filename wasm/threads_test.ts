@@ -10,8 +10,8 @@ import { supports } from "./loader.ts";
 
 const ignore = !supports("threads");
 
-async function tinyFiles(): Promise<ModelFiles> {
-  const bytes = tinyModel({ type: "Q4_1" });
+async function tinyFiles(contextLength = 256): Promise<ModelFiles> {
+  const bytes = tinyModel({ type: "Q4_1", contextLength });
   return (await openModel([new MemorySource("tiny.gguf", bytes)])).files;
 }
 
@@ -63,6 +63,32 @@ Deno.test("WasmBackend writes the same KV with any number of threads", { ignore 
     assert(found.every((byte, i) => byte === expected[i]), `repeat ${repeat}, chunk ${chunk}`);
   }
   await Promise.all([single.dispose(), shared.dispose()]);
+});
+
+Deno.test("WasmBackend attends to long contexts alike with any number of threads", {
+  ignore,
+}, async () => {
+  const files = await tinyFiles(4096);
+  const decoded = async (threads: number) => {
+    const variant = threads > 1 ? "threads" : "relaxed";
+    const backend = await createWasmBackend({ files, kvBlocks: 256, variant, threads });
+    const blockTable = Array.from({ length: 256 }, (_, i) => i);
+    const run = (tokens: number[], position: number) =>
+      backend.forward([{ tokens, position, blockTable, attention: DENSE, output: "last" }]);
+    const steps = [];
+    for (let at = 0; at < 3000; at += 250) {
+      const prompt = Array.from({ length: 250 }, (_, i) => ((at + i) ** 2 * 13) % 200);
+      await run(prompt, at);
+      // Few units, each of one to three parts, that several threads share.
+      for (let i = 0; i < 2; i++) steps.push(await run([i], at + 250 + i));
+    }
+    await backend.dispose();
+    return steps;
+  };
+  const expected = await decoded(1);
+  for (const threads of [2, 3]) {
+    assertEquals(await decoded(threads), expected, `${threads} threads`);
+  }
 });
 
 Deno.test("createWasmBackend takes the threads that it is allowed", { ignore }, async () => {

@@ -151,7 +151,8 @@ for (const variant of VARIANTS) {
   for (const headSize of [16, 64, 96]) {
     Deno.test(`${variant} attends over q8 KV close to exact attention, heads of ${headSize}`, async () => {
       const probe = await Probe.open(variant);
-      for (const tokens of [1, 5, 16, 17, 200]) {
+      // Beyond 1,024 tokens in parts.
+      for (const tokens of [1, 5, 16, 17, 200, 1024, 1025, 2600]) {
         const random = randomNumbers(tokens);
         const input = {
           headSize,
@@ -186,7 +187,7 @@ Deno.test("simd128 and relaxed attend alike, bit by bit", {
 }, async () => {
   const [first, second] = await Promise.all([Probe.open("simd128"), Probe.open("relaxed")]);
   const random = randomNumbers(3);
-  const [q, keys, values] = [192, 64 * 333, 64 * 333].map((n) => normals(n, 1.5, random));
+  const [q, keys, values] = [192, 64 * 1333, 64 * 1333].map((n) => normals(n, 1.5, random));
   const input = { headSize: 64, q: q!, keys: keys!, values: values! };
   const a = first.attend("kernels", input);
   assert(a.some((x) => x !== 0));

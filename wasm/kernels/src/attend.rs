@@ -2,7 +2,7 @@
 //! blocks of its sequence, or to those that its plan chooses.
 
 use crate::attention_f32;
-use crate::attention_q8;
+use crate::attention_q8::{PART, Partial, Query, join, parts};
 use crate::batch::{Batch, Token};
 use crate::cache::{BLOCK, KvType};
 use crate::isa::Isa;
@@ -12,6 +12,21 @@ use crate::rope::rotate;
 use crate::scan::{Codes, add_shares};
 use crate::selection::choose;
 use crate::sketch::Sketch;
+
+/// What a unit attends to: blocks, all but the last of them full.
+struct Context {
+    records: Vec<*const u8>,
+    tokens: usize,
+}
+
+unsafe impl Send for Context {}
+unsafe impl Sync for Context {}
+
+impl Context {
+    fn parts(&self) -> impl Iterator<Item = (&[*const u8], usize)> {
+        parts(&self.records, self.tokens)
+    }
+}
 
 impl<I: Isa> Model<I> {
     /// Rotates the keys of all tokens and stores them with the values.
@@ -55,34 +70,77 @@ impl<I: Isa> Model<I> {
         moments.tokens += if layer == 0 { tokens.len() } else { 0 };
     }
 
-    /// Attention of every token, unit by unit of one KV head and the query heads that share it.
+    /// Attention of every token, unit by unit of one KV head and the query heads that share it. Where
+    /// long contexts leave fewer units than keep all threads at work, part by part of the context.
     pub fn attend(&self, layer: usize, batch: &Batch, tokens: &[Token]) {
         let kv_heads = self.shape.kv_heads;
-        self.pool.run(tokens.len() * kv_heads, &|range| {
+        let units = tokens.len() * kv_heads;
+        let long = |token: &Token| token.position >= PART * BLOCK;
+        let threads = self.pool.threads();
+        let few = threads > 1 && units < 4 * threads;
+        if few && self.cache.kind == KvType::Q8 && tokens.iter().any(long) {
+            return self.attend_in_parts(layer, batch, tokens);
+        }
+        self.pool.run(units, &|range| {
             for unit in range {
                 let (i, kv_head) = (unit / kv_heads, unit % kv_heads);
-                self.attend_group(layer, batch.blocks(&tokens[i]), &tokens[i], i, kv_head);
+                let (q, out) = self.query_and_output(i, kv_head);
+                let context = self.context(layer, batch, &tokens[i], i, kv_head);
+                self.attend_context(q, &context, out);
             }
         });
     }
 
-    fn attend_group(
+    /// The same, to the bit.
+    fn attend_in_parts(&self, layer: usize, batch: &Batch, tokens: &[Token]) {
+        let kv_heads = self.shape.kv_heads;
+        let units = self.pool.map(tokens.len() * kv_heads, |unit| {
+            let (i, kv_head) = (unit / kv_heads, unit % kv_heads);
+            let context = self.context(layer, batch, &tokens[i], i, kv_head);
+            (context, self.queries(self.query_and_output(i, kv_head).0))
+        });
+        let counts = units.iter().map(|(context, _)| context.parts().count());
+        let parts: Vec<(usize, usize)> = counts
+            .enumerate()
+            .flat_map(|(unit, count)| (0..count).map(move |i| (unit, i)))
+            .collect();
+        let partials = self.pool.map(parts.len(), |i| {
+            let (unit, part) = parts[i];
+            let (context, queries) = &units[unit];
+            let (records, count) = context.parts().nth(part).expect("counted above");
+            unsafe { Partial::of::<I>(queries, self.shape.head_size, records, count) }
+        });
+        let mut partials = partials.into_iter();
+        for (unit, (context, _)) in units.iter().enumerate() {
+            let (_, out) = self.query_and_output(unit / kv_heads, unit % kv_heads);
+            join(partials.by_ref().take(context.parts().count()), out);
+        }
+    }
+
+    /// The heads of a unit: queries, and where their attention goes.
+    #[allow(clippy::mut_from_ref)]
+    fn query_and_output(&self, row: usize, kv_head: usize) -> (&mut [f32], &mut [f32]) {
+        let group = self.shape.heads / self.shape.kv_heads * self.shape.head_size;
+        let part = kv_head * group..(kv_head + 1) * group;
+        let s = &self.scratch;
+        unsafe { (&mut s.query.row(row)[part.clone()], &mut s.attended.row(row)[part]) }
+    }
+
+    /// Rotates a unit's queries, and chooses what they attend to.
+    fn context(
         &self,
         layer: usize,
-        blocks: &[u32],
+        batch: &Batch,
         token: &Token,
         row: usize,
         kv_head: usize,
-    ) {
-        let (s, size) = (&self.scratch, self.shape.head_size);
-        let group = self.shape.heads / self.shape.kv_heads;
-        let part = kv_head * group * size..(kv_head + 1) * group * size;
-        let (q, out) =
-            unsafe { (&mut s.query.row(row)[part.clone()], &mut s.attended.row(row)[part]) };
-        for q in q.chunks_exact_mut(size) {
+    ) -> Context {
+        let s = &self.scratch;
+        let (q, _) = self.query_and_output(row, kv_head);
+        for q in q.chunks_exact_mut(self.shape.head_size) {
             rotate(&mut q[..self.rope.dimensions()], unsafe { s.angles.row(row) });
         }
-        let blocks = &blocks[..(token.position + 1).div_ceil(BLOCK)];
+        let blocks = &batch.blocks(token)[..(token.position + 1).div_ceil(BLOCK)];
         let record = |&block: &u32| self.cache.record(layer, block as usize, kv_head).cast_const();
         let (records, dropped): (Vec<*const u8>, f32) = match &self.sketch {
             Some(sketch) if !token.plan.reads_all(blocks.len()) => {
@@ -94,13 +152,13 @@ impl<I: Isa> Model<I> {
             _ => (blocks.iter().map(record).collect(), 0.0),
         };
         // Of the chosen blocks all but the last are full.
-        let count = (records.len() - 1) * BLOCK + token.position % BLOCK + 1;
+        let tokens = (records.len() - 1) * BLOCK + token.position % BLOCK + 1;
         unsafe {
             let counters = &mut s.attention.row(token.index)[2 * kv_head..2 * kv_head + 2];
             counters[0] += records.len() as f32;
             counters[1] += dropped;
         }
-        self.attend_records(q, &records, count, out);
+        Context { records, tokens }
     }
 
     /// The share of the attention that each block is thought to hold, in the mean of a group's heads.
@@ -135,44 +193,21 @@ impl<I: Isa> Model<I> {
         shares
     }
 
-    /// Exact attention of a group's rotated queries to the first `tokens` tokens of `records`.
-    fn attend_records(&self, q: &mut [f32], records: &[*const u8], tokens: usize, out: &mut [f32]) {
+    /// Exact attention of a unit's rotated queries.
+    fn attend_context(&self, q: &mut [f32], context: &Context, out: &mut [f32]) {
         let size = self.shape.head_size;
         if self.cache.kind == KvType::F32 {
             for (q, out) in q.chunks_exact(size).zip(out.chunks_exact_mut(size)) {
-                unsafe { attention_f32::attend(q, records, tokens, out) };
+                unsafe { attention_f32::attend(q, &context.records, context.tokens, out) };
             }
             return;
         }
-        let heads_at_once = 4 * size;
-        for (q, out) in q.chunks_mut(heads_at_once).zip(out.chunks_mut(heads_at_once)) {
-            match q.len() / size {
-                1 => self.attend_heads::<1>(q, records, tokens, out),
-                2 => self.attend_heads::<2>(q, records, tokens, out),
-                3 => self.attend_heads::<3>(q, records, tokens, out),
-                _ => self.attend_heads::<4>(q, records, tokens, out),
-            }
-        }
+        let queries = self.queries(q);
+        let part = |(records, count)| unsafe { Partial::of::<I>(&queries, size, records, count) };
+        join(context.parts().map(part), out);
     }
 
-    fn attend_heads<const H: usize>(
-        &self,
-        q: &mut [f32],
-        records: &[*const u8],
-        tokens: usize,
-        out: &mut [f32],
-    ) {
-        let mut scratch = Vec::with_capacity(records.len());
-        unsafe {
-            scratch.set_len(records.len());
-            attention_q8::attend::<I, H>(
-                q,
-                self.shape.head_size,
-                records,
-                tokens,
-                &mut scratch,
-                out,
-            );
-        }
+    fn queries(&self, q: &mut [f32]) -> Vec<Query> {
+        q.chunks_exact_mut(self.shape.head_size).map(Query::new::<I>).collect()
     }
 }

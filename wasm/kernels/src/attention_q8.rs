@@ -1,13 +1,16 @@
 //! Attention over `Q8` blocks in integer dots: query int8 against int8 keys, then probabilities as
 //! 7 bits, with the values' scales folded in and scaled to the block's largest, against int8 values.
-//! Three passes over a sequence's blocks: scores, weights, values. A token's result depends on its
-//! own KV in the order of the positions, and on nothing else. All heads of a group share each load.
+//! Three passes over a part of the blocks: scores, weights, values; then the parts are joined in order
+//! (as in arXiv 2205.14135). A token's result depends on its own KV in the order of the positions, and
+//! on nothing else, whoever computes a part. All heads of a group share each load.
 
 use crate::cache::{BLOCK, Q8Layout, hadamard_size, peak, scale_for};
 use crate::isa::Isa;
 use crate::math::{self, max_lane};
 use core::arch::wasm32::*;
 
+/// Blocks of a part: the scratch of its three passes stays in the nearest cache.
+pub const PART: usize = 64;
 /// Largest head that the scratch below holds.
 pub const MAX_HEAD: usize = 256;
 /// Dimension groups whose sums stay in registers together.
@@ -25,26 +28,24 @@ pub struct BlockWeights {
 }
 
 /// A query head: int8 values as `Isa` stores them, and their scale.
-#[derive(Clone, Copy)]
-struct Query {
+pub struct Query {
     values: [u8; 2 * MAX_HEAD],
     scale: f32,
 }
 
 impl Query {
-    const NONE: Query = Query { values: [0; 2 * MAX_HEAD], scale: 0.0 };
-
     /// Transforms `q` in place and quantises it.
-    unsafe fn set<I: Isa>(&mut self, q: &mut [f32]) {
+    pub fn new<I: Isa>(q: &mut [f32]) -> Query {
+        let mut values = [0; 2 * MAX_HEAD];
         let transformed = hadamard_size(q.len());
         math::hadamard(q, transformed);
         let (scale, inverse) = scale_for(peak(q));
         for (pack, q) in q.chunks_exact(16).enumerate() {
             let x = core::array::from_fn(|i| unsafe { math::load(q, 4 * i) });
             let integers = quantize(x, f32x4_splat(inverse));
-            unsafe { I::store_query(self.values.as_mut_ptr().add(32 * pack), integers) };
+            unsafe { I::store_query(values.as_mut_ptr().add(32 * pack), integers) };
         }
-        self.scale = scale / (transformed as f32 * (q.len() as f32).sqrt());
+        Query { values, scale: scale / (transformed as f32 * (q.len() as f32).sqrt()) }
     }
 }
 
@@ -53,24 +54,90 @@ fn quantize(x: [v128; 4], inverse: v128) -> [v128; 4] {
     x.map(|x| i32x4_trunc_sat_f32x4(f32x4_nearest(f32x4_mul(x, inverse))))
 }
 
-/// Attends `H` query heads of `q` (each `size` long, changed in place) to the first `tokens` tokens
-/// of `records`, and writes the heads' results to `out`. `scratch` holds `H` entries a record.
-pub unsafe fn attend<I: Isa, const H: usize>(
-    q: &mut [f32],
+/// What query heads have of a part of their context, before the softmax is divided by its sum.
+pub struct Partial {
+    /// Values weighted by e^(score - max), [heads][size].
+    sums: Vec<f32>,
+    /// The largest score of each head, and the sum of its e^(score - max).
+    masses: Vec<(f32, f32)>,
+}
+
+impl Partial {
+    /// Attends to the first `tokens` tokens of `records`, at most `PART`.
+    pub unsafe fn of<I: Isa>(
+        queries: &[Query],
+        size: usize,
+        records: &[*const u8],
+        tokens: usize,
+    ) -> Partial {
+        let mut sums = vec![0.0; queries.len() * size];
+        let mut masses = Vec::with_capacity(queries.len());
+        for (queries, sums) in queries.chunks(4).zip(sums.chunks_mut(4 * size)) {
+            unsafe {
+                match queries.len() {
+                    1 => masses.extend(attend::<I, 1>(queries, size, records, tokens, sums)),
+                    2 => masses.extend(attend::<I, 2>(queries, size, records, tokens, sums)),
+                    3 => masses.extend(attend::<I, 3>(queries, size, records, tokens, sums)),
+                    _ => masses.extend(attend::<I, 4>(queries, size, records, tokens, sums)),
+                }
+            }
+        }
+        Partial { sums, masses }
+    }
+
+    /// Adds the part that comes next.
+    fn join(&mut self, next: &Partial) {
+        let size = self.sums.len() / self.masses.len();
+        let heads = self.sums.chunks_exact_mut(size).zip(next.sums.chunks_exact(size));
+        let masses = self.masses.iter_mut().zip(&next.masses);
+        for ((sums, next), (mass, &(next_max, next_total))) in heads.zip(masses) {
+            let max = mass.0.max(next_max);
+            let factors = math::exp(f32x4(mass.0 - max, next_max - max, 0.0, 0.0));
+            let (own, other) = (f32x4_extract_lane::<0>(factors), f32x4_extract_lane::<1>(factors));
+            sums.iter_mut().zip(next).for_each(|(sum, next)| *sum = *sum * own + next * other);
+            *mass = (max, mass.1 * own + next_total * other);
+        }
+    }
+
+    /// Writes the attention, [heads][size].
+    fn finish(&self, out: &mut [f32]) {
+        let size = self.sums.len() / self.masses.len();
+        let heads = self.sums.chunks_exact(size).zip(out.chunks_exact_mut(size));
+        for ((sums, out), &(_, total)) in heads.zip(&self.masses) {
+            let inverse = 1.0 / total;
+            sums.iter().zip(out).for_each(|(sum, out)| *out = sum * inverse);
+        }
+    }
+}
+
+/// The tokens that each part of `records` has of the first `tokens`.
+pub fn parts(records: &[*const u8], tokens: usize) -> impl Iterator<Item = (&[*const u8], usize)> {
+    let parts = records.chunks(PART).enumerate();
+    parts.map(move |(i, part)| (part, (tokens - i * PART * BLOCK).min(PART * BLOCK)))
+}
+
+/// Writes the attention that the parts of a context make together, in their order, [heads][size].
+pub fn join(mut parts: impl Iterator<Item = Partial>, out: &mut [f32]) {
+    let mut whole = parts.next().expect("a context has a token");
+    parts.for_each(|next| whole.join(&next));
+    whole.finish(out);
+}
+
+/// Attends `H` heads to a part, and answers their masses.
+unsafe fn attend<I: Isa, const H: usize>(
+    queries: &[Query],
     size: usize,
     records: &[*const u8],
     tokens: usize,
-    scratch: &mut [[BlockWeights; H]],
-    out: &mut [f32],
-) {
-    let mut queries = [Query::NONE; H];
-    for (query, q) in queries.iter_mut().zip(q.chunks_exact_mut(size)) {
-        unsafe { query.set::<I>(q) };
-    }
+    sums: &mut [f32],
+) -> [(f32, f32); H] {
+    let queries: &[Query; H] = queries.try_into().expect("a query for each head");
+    let mut scratch: Vec<[BlockWeights; H]> = Vec::with_capacity(records.len());
+    unsafe { scratch.set_len(records.len()) };
     let mut max = [f32x4_splat(f32::NEG_INFINITY); H];
     for (i, (&record, block)) in records.iter().zip(scratch.iter_mut()).enumerate() {
         let left = tokens - i * BLOCK;
-        unsafe { score_block::<I, H>(&queries, size, record, left, block, &mut max) };
+        unsafe { score_block::<I, H>(queries, size, record, left, block, &mut max) };
     }
     let max = max.map(max_lane);
     let mut total = [f32x4_splat(0.0); H];
@@ -83,10 +150,10 @@ pub unsafe fn attend<I: Isa, const H: usize>(
             }
         }
     }
-    let inverse = total.map(|total| 1.0 / math::sum(total));
     for first in (0..size / 4).step_by(GROUPS) {
-        unsafe { sum_values::<I, H>(records, scratch, size, first, inverse, out) };
+        unsafe { sum_values::<I, H>(records, &scratch, size, first, sums) };
     }
+    core::array::from_fn(|h| (max[h], math::sum(total[h])))
 }
 
 /// Scores of a block's 16 tokens; -Infinity from token `left` on.
@@ -183,7 +250,6 @@ unsafe fn sum_values<I: Isa, const H: usize>(
     scratch: &[[BlockWeights; H]],
     size: usize,
     first: usize,
-    inverse: [f32; H],
     out: &mut [f32],
 ) {
     let mut sums = [[f32x4_splat(0.0); GROUPS]; H];
@@ -210,8 +276,7 @@ unsafe fn sum_values<I: Isa, const H: usize>(
     }
     for h in 0..H {
         for group in 0..GROUPS {
-            let sum = f32x4_mul(sums[h][group], f32x4_splat(inverse[h]));
-            unsafe { math::save(out, h * size + 4 * (first + group), sum) };
+            unsafe { math::save(out, h * size + 4 * (first + group), sums[h][group]) };
         }
     }
 }

@@ -2,6 +2,7 @@
 //! host puts data in buffers that it reserves here; pointers are byte offsets into the memory.
 
 use crate::activations::{Activations, TILE, block_bytes};
+use crate::attention_q8::{Partial, Query, join, parts};
 use crate::cache::{BLOCK, Cache, KvType};
 use crate::draw::{Draw, draw};
 use crate::formats::Format;
@@ -13,7 +14,7 @@ use crate::scan::{Codes, add_shares};
 use crate::selection::{Plan, choose};
 use crate::sketch::{Sketch, SketchShape};
 use crate::stats::statistics;
-use crate::{Native, attention_f32, attention_q8, scalar};
+use crate::{Native, attention_f32, scalar};
 use core::slice::{from_raw_parts, from_raw_parts_mut};
 use wasm_bindgen::prelude::wasm_bindgen;
 
@@ -117,11 +118,10 @@ pub unsafe fn probe_attention(
             unsafe { attention_f32::attend(q, &records, tokens, out) };
         }
     } else {
-        let mut scratch = Vec::with_capacity(blocks);
-        unsafe {
-            scratch.set_len(blocks);
-            attention_q8::attend::<Native, 3>(q, size, &records, tokens, &mut scratch, out);
-        }
+        let queries: Vec<Query> = q.chunks_exact_mut(size).map(Query::new::<Native>).collect();
+        let part =
+            |(records, count)| unsafe { Partial::of::<Native>(&queries, size, records, count) };
+        join(parts(&records, tokens).map(part), out);
     }
 }
 

@@ -109,6 +109,10 @@ impl Team {
         }
     }
 
+    pub fn threads(&self) -> usize {
+        self.threads
+    }
+
     /// The leader's part. Traps when a worker has died at work.
     pub fn run(&self, units: usize, work: &(dyn Fn(Range<usize>) + Sync)) {
         let cut = Cut::new(units, self.threads);
