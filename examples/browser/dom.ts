@@ -17,6 +17,7 @@ export function make(tag: string, className: string, text = ""): HTMLElement {
 export async function attempt(work: () => Promise<void>): Promise<void> {
   const line = find("#error", HTMLElement);
   line.hidden = true;
+  line.textContent = "";
   try {
     await work();
   } catch (error) {

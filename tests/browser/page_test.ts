@@ -177,6 +177,48 @@ Deno.test({
       assertEquals([await page.locator(".answer").count(), (await tokens(page)).length], [3, 512]);
     });
 
+    await t.step("starts a model anew in mid-answer, with a new conversation", async () => {
+      await page.click("#stored li:has-text('tiny.gguf') button:text('Run')");
+      await running(page, "tiny.gguf");
+      await page.evaluate(`{
+        const restart = new MutationObserver(() => {
+          if (!document.querySelector(".token")) return;
+          restart.disconnect();
+          document.querySelector("#stored button").click();
+        });
+        restart.observe(document.querySelector("#messages"), { subtree: true, childList: true });
+      }`);
+      await page.fill("#ask textarea", "Hello");
+      await page.press("#ask textarea", "Enter");
+      await page.waitForFunction(`document.querySelector("#messages").childElementCount === 0`);
+      await running(page, "tiny.gguf");
+      await ask(page, "Hello again");
+      assertEquals([await page.locator(".answer").count(), (await tokens(page)).length], [1, 512]);
+    });
+
+    await t.step("runs in two tabs at once", async () => {
+      const other = await browser.context.newPage();
+      await other.goto(site.origin);
+      for (const tab of [page, other]) {
+        await ready(tab);
+        await tab.click("#stored li:has-text('tiny.gguf') button:text('Run')");
+        await running(tab, "tiny.gguf");
+      }
+      await Promise.all([ask(page, "Here"), ask(other, "There")]);
+      assertEquals([(await tokens(page)).length, (await tokens(other)).length], [512, 512]);
+      await other.close();
+    });
+
+    await t.step("says that there is no GPU where one is asked for, and runs without", async () => {
+      await page.selectOption("#backend", "webgpu");
+      await page.click("#stored li:has-text('tiny.gguf') button:text('Run')");
+      assertMatch(await error(page), /^BackendError: Cannot use WebGPU: /);
+      assertEquals(await text(page, "#status"), "No model is running");
+      await page.selectOption("#backend", "auto");
+      await page.click("#stored li:has-text('tiny.gguf') button:text('Run')");
+      await running(page, "tiny.gguf");
+    });
+
     await t.step("runs a model from a URL of another origin", async () => {
       await load(page, `${models.origin}/whole.gguf`);
       assertMatch(await running(page, "whole.gguf"), /wasm/);
