@@ -1,6 +1,7 @@
 /** Runs work on a device until that is lost, and rejects what is in flight when it is. */
 import { BackendError } from "../core/errors.ts";
-import { type Device, messageOf } from "./device.ts";
+import { messageOf } from "./checked.ts";
+import type { Device } from "./device.ts";
 
 export class DeviceGuard {
   readonly #gpu: GPUDevice;

@@ -1,5 +1,5 @@
 /** Compiles kernels once, as many side by side as are asked for, and binds buffers to them. */
-import { checkedAtOnce } from "./device.ts";
+import { checkedAtOnce } from "./checked.ts";
 import { type Kernel, shaderOf } from "./kernel.ts";
 
 /** A kernel that can be dispatched. */

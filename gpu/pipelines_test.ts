@@ -1,7 +1,8 @@
 import { assertEquals, assertInstanceOf, assertStringIncludes } from "@std/assert";
 import { BackendError } from "../core/errors.ts";
 import { ADAPTER } from "../tests/support/gpu.ts";
-import { checked, openDevice } from "./device.ts";
+import { checked } from "./checked.ts";
+import { openDevice } from "./device.ts";
 import { type Kernel, write } from "./kernel.ts";
 import { Pipelines } from "./pipelines.ts";
 

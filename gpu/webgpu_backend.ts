@@ -21,7 +21,8 @@ import {
 import { checkSketch, momentsOf } from "../core/engine/backend_pruning.ts";
 import type { ModelConfig } from "../core/model/config.ts";
 import type { RotaryAngles } from "./angles.ts";
-import { checked, type Device } from "./device.ts";
+import { checked } from "./checked.ts";
+import type { Device } from "./device.ts";
 import { DeviceGuard } from "./device_guard.ts";
 import { drawWords, NO_TOKEN } from "./kernels/draw.ts";
 import { type KernelTime, timeDispatches } from "./profile.ts";

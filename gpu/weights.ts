@@ -5,7 +5,7 @@
  */
 import { ModelError } from "../core/errors.ts";
 import type { ModelFiles, TensorInfo } from "../core/model/tensors.ts";
-import { checked } from "./device.ts";
+import { checked } from "./checked.ts";
 import {
   type Linear,
   mappedBuffer,
