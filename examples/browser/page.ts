@@ -19,17 +19,22 @@ const messages = find("#messages", HTMLElement);
 const form = find("#ask", HTMLFormElement);
 const input = find("#ask textarea", HTMLTextAreaElement);
 const send = find("#ask button", HTMLButtonElement);
+const fresh = find("#fresh", HTMLButtonElement);
 
 let model: LanguageModel | undefined;
 let conversation: ChatMessage[] = [];
 let answering: AbortController | undefined;
 
+function newConversation(): void {
+  conversation = [];
+  messages.replaceChildren();
+}
+
 /** Starts a model and a new conversation. */
 async function run(source: BlobSource): Promise<void> {
   await model?.engine.dispose();
   model = undefined;
-  conversation = [];
-  messages.replaceChildren();
+  newConversation();
   status.textContent = `Starting ${source.name} …`;
   try {
     model = await loadModel({
@@ -39,7 +44,7 @@ async function run(source: BlobSource): Promise<void> {
       threads: Math.min(4, navigator.hardwareConcurrency), // 1 where the page is not isolated
     });
   } finally {
-    input.disabled = send.disabled = model === undefined;
+    input.disabled = send.disabled = fresh.disabled = model === undefined;
     status.textContent = describe(model);
   }
 }
@@ -56,6 +61,7 @@ async function ask(model: LanguageModel, question: string): Promise<void> {
   messages.append(make("article", "card question", question), answer.element);
   answering = new AbortController();
   send.textContent = "Stop";
+  fresh.disabled = true;
   try {
     const tokens = generate(model, asked, {
       maxTokens: Math.min(512, model.engine.info.maxSequenceTokens >> 1),
@@ -70,6 +76,7 @@ async function ask(model: LanguageModel, question: string): Promise<void> {
   } finally {
     answering = undefined;
     send.textContent = "Send";
+    fresh.disabled = false;
     if (answer.text) conversation = [...asked, { role: "assistant", content: answer.text }];
   }
 }
@@ -82,6 +89,7 @@ form.onsubmit = (event) => {
   input.value = "";
   attempt(() => ask(running, question));
 };
+fresh.onclick = newConversation;
 input.onkeydown = (event) => {
   if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
   event.preventDefault();

@@ -177,6 +177,16 @@ Deno.test({
       assertEquals([await page.locator(".answer").count(), (await tokens(page)).length], [3, 512]);
     });
 
+    await t.step("begins a new conversation, for one has to fit the context", async () => {
+      const answers = () => page.locator(".answer").count();
+      await ask(page, "x ".repeat(2000));
+      assertMatch(await error(page), /^RequestError: .*2048/);
+      await page.click("#fresh");
+      assertEquals(await answers(), 0);
+      await ask(page, "Hello");
+      assertEquals([await answers(), await page.isHidden("#error")], [1, true]);
+    });
+
     await t.step("starts a model anew in mid-answer, with a new conversation", async () => {
       await page.click("#stored li:has-text('tiny.gguf') button:text('Run')");
       await running(page, "tiny.gguf");
