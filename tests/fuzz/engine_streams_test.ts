@@ -111,6 +111,7 @@ async function readFitfully(
 interface Counts {
   readonly forwards: number;
   readonly follows: number;
+  readonly shadows: number;
 }
 
 async function fuzz(
@@ -162,6 +163,7 @@ async function fuzz(
     }
   });
   await Promise.all(clients);
+  let shadows = 0;
   while (true) {
     const stats = await engine.stats();
     if (stats.running + stats.waiting + stats.preempted > 0) {
@@ -169,7 +171,7 @@ async function fuzz(
       continue;
     }
     assertEquals(stats.kvBlocksFree, stats.kvBlocksTotal);
-    assert(stats.attention.shadows > 0);
+    shadows = stats.attention.shadows;
     const { stop, length, abort, error } = stats.finished;
     assertEquals(stop + length + abort + error, ended);
     break;
@@ -179,6 +181,7 @@ async function fuzz(
   return {
     forwards: backends.reduce((sum, { forwards }) => sum + forwards, 0),
     follows: backends.reduce((sum, { follows }) => sum + follows, 0),
+    shadows,
   };
 }
 
@@ -197,18 +200,20 @@ for (
   })
 ) {
   Deno.test(`LocalEngine keeps its promises through random trouble with ${name}`, async () => {
-    let forwards = 0, follows = 0;
+    let forwards = 0, follows = 0, shadows = 0;
     for (let seed = 1; seed <= 6; seed++) {
       try {
         const ran = await fuzz(seed * 7919, 160, { ...options, overlaps: seed > 3 });
         forwards += ran.forwards;
         follows += ran.follows;
+        shadows += ran.shadows;
       } catch (error) {
         throw new Error(`Failed under seed ${seed}`, { cause: error });
       }
     }
-    console.log(`${forwards} steps, ${follows} of them ahead`);
-    assert(forwards > 1000 && follows > 200);
+    console.log(`${forwards} steps, ${follows} of them ahead, ${shadows} shadows`);
+    // Of all seeds together: who runs when is the event loop's to say, and one may have no shadow.
+    assert(forwards > 1000 && follows > 200 && shadows > 100);
   });
 }
 
