@@ -2,8 +2,14 @@
  * `calibrate --backend webgpu`, then `serve --attention mass` with what it kept, over HTTP: a long
  * prompt is pruned, and answer and metrics tell of it as on WASM.
  */
-import { assert, assertEquals, assertLess, assertStringIncludes } from "@std/assert";
-import { writeFile } from "node:fs/promises";
+import {
+  assert,
+  assertEquals,
+  assertLess,
+  assertNotEquals,
+  assertStringIncludes,
+} from "@std/assert";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { ADAPTER } from "../support/gpu.ts";
@@ -14,9 +20,9 @@ import { tinyModel } from "../support/tiny_model.ts";
 
 const CALIBRATE = fileURLToPath(new URL("../../core/host/cli/calibrate.ts", import.meta.url));
 
-async function calibrate(model: string): Promise<string> {
+async function calibrate(model: string, ...options: string[]): Promise<string> {
   const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
-    args: ["run", "-A", CALIBRATE, "--backend", "webgpu", "--quick", "--model", model],
+    args: ["run", "-A", CALIBRATE, "--backend", "webgpu", "--quick", "--model", model, ...options],
   }).output();
   assertEquals(code, 0, new TextDecoder().decode(stderr));
   return new TextDecoder().decode(stdout).trim();
@@ -64,4 +70,21 @@ Deno.test({
     differing <= 0.02 * expected.blocks_read,
     `${differing} of ${expected.blocks_read} blocks`,
   );
+});
+
+Deno.test({
+  name: "calibrate sketches the keys of the arithmetic that it is given",
+  ignore: ADAPTER === undefined,
+}, async () => {
+  await using folder = await temporaryDirectory();
+  const model = join(folder.path, "tiny.gguf");
+  await writeFile(model, tinyModel({ type: "Q8_0", contextLength: 2048 }));
+  const sketchOf = async (...options: string[]) => {
+    const path = await calibrate(model, ...options);
+    return JSON.parse(await readFile(path, "utf8"));
+  };
+  const rounded = await sketchOf("--gpu-arithmetic", "int8");
+  const exact = await sketchOf("--gpu-arithmetic", "f32");
+  assertEquals(await sketchOf(), exact);
+  assertNotEquals(rounded, exact);
 });

@@ -10,7 +10,7 @@ import { calibrate, calibrationPath, modelFingerprint, saveCalibration } from ".
 import { createBackend, withSources } from "../open_engine.ts";
 import { DEFAULT_MODEL } from "../store/known_models.ts";
 import { progressBar, resolveModel } from "../store/mod.ts";
-import { BACKEND_OPTION, backendName } from "./model_options.ts";
+import { BACKEND_OPTIONS, backendOptions } from "./model_options.ts";
 import { type Arguments, type Command, runCommand } from "./options.ts";
 
 const COMMAND = {
@@ -27,8 +27,7 @@ left to the engine's defaults.`,
     },
     bound: { value: "B", help: `most nats of divergence from dense (default ${DIVERGENCE_BOUND})` },
     lengths: { value: "LIST", help: "context lengths to measure at (default 1024,2048,4096,8192)" },
-    backend: BACKEND_OPTION,
-    threads: { value: "N", help: "compute threads (default 1)" },
+    ...BACKEND_OPTIONS,
     quick: { help: "sketch the keys only" },
     json: { help: "print the result, but for the sketch, as one JSON document" },
   },
@@ -41,24 +40,22 @@ type Given = Arguments<keyof typeof COMMAND.options>;
 const SPARE_BLOCKS = 128;
 
 async function main(given: Given): Promise<void> {
+  const lengths = lengthsOf(given.text("lengths"));
+  const bound = given.number("bound", LEAST_BOUND, Number.MAX_VALUE);
+  const backendSettings = backendOptions(given);
   const { paths } = await resolveModel(given.text("model") ?? DEFAULT_MODEL, {
     dir: given.text("model-dir"),
     onProgress: progressBar(process.stderr),
   });
   const [first = ""] = paths;
-  const lengths = lengthsOf(given.text("lengths"));
-  const bound = given.number("bound", LEAST_BOUND, Number.MAX_VALUE);
-  const name = backendName(given);
-  const threads = given.integer("threads", 1, 256);
   const log = (line: string) => console.error(line);
   const names = [given.text("text"), ...given.operands].filter((name) => name !== undefined);
   const texts = await Promise.all(names.map((name) => readFile(name, "utf8")));
   const calibration = await withSources({ paths }, async (sources) => {
     const { files, metadata } = await openModel(sources);
     const kvBlocks = Math.ceil(files.config.contextLength / BLOCK_SIZE) + SPARE_BLOCKS;
-    const settings = { kvBlocks, ...(name && { backend: name }), ...(threads && { threads }) };
     const [backend, tokenizer, model] = await Promise.all([
-      createBackend(files, settings, log),
+      createBackend(files, { ...backendSettings, kvBlocks }, log),
       createTokenizer(tokenizerFromGguf(metadata)),
       modelFingerprint(files),
     ]);

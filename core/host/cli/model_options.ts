@@ -1,15 +1,22 @@
 /** The options of every command that loads a model, and how they reach `loadModel`. */
 import process from "node:process";
-import { type BackendName, BACKENDS, type LoadOptions } from "../../../mod.ts";
-import { type Arithmetic, ARITHMETICS } from "../../../gpu/kernels/matmul_parameters.ts";
+import { BACKENDS, type LoadOptions } from "../../../mod.ts";
+import { ARITHMETICS } from "../../../gpu/kernels/matmul_parameters.ts";
 import { progressBar } from "../store/mod.ts";
 import type { Arguments, Option } from "./options.ts";
 
 /** Of every command that picks a backend. */
-export const BACKEND_OPTION = {
-  value: "B",
-  help: `${BACKENDS.join(", ")} (default auto: WebGPU on a GPU, else WASM)`,
-} as const satisfies Option;
+export const BACKEND_OPTIONS = {
+  backend: {
+    value: "B",
+    help: `${BACKENDS.join(", ")} (default auto: WebGPU on a GPU, else WASM)`,
+  },
+  "gpu-arithmetic": {
+    value: "A",
+    help: `how WebGPU multiplies: ${ARITHMETICS.join(", ")} (default f32; int8 is WASM's way)`,
+  },
+  threads: { value: "N", help: "compute threads (default 1)" },
+} as const satisfies Record<string, Option>;
 
 export const MODEL_OPTIONS = {
   model: {
@@ -17,51 +24,51 @@ export const MODEL_OPTIONS = {
     help: "path, https URL, hf:owner/repo/file.gguf, pip:package or a known name",
   },
   "model-dir": { value: "DIR", help: "folder for models (else ENTROPIC_MODEL_DIR)" },
-  backend: BACKEND_OPTION,
-  "gpu-arithmetic": {
-    value: "A",
-    help: `how WebGPU multiplies: ${ARITHMETICS.join(", ")} (default f32; int8 is WASM's way)`,
-  },
-  threads: { value: "N", help: "compute threads (default 1)" },
+  ...BACKEND_OPTIONS,
   context: { value: "N", help: "longest prompt plus completion, in tokens (default: the model's)" },
   "kv-blocks": { value: "N", help: "KV cache blocks of 16 tokens, shared by all requests" },
 } as const satisfies Record<string, Option>;
 
 /** Loading reports its progress on standard error, where a model has to be fetched. */
 export function loadOptions(given: Arguments<keyof typeof MODEL_OPTIONS>): LoadOptions {
-  const gpuArithmetic = given.text("gpu-arithmetic");
-  if (gpuArithmetic !== undefined && !isArithmetic(gpuArithmetic)) {
-    throw new RangeError(
-      `Cannot use --gpu-arithmetic "${gpuArithmetic}": it takes ${ARITHMETICS.join(", ")}`,
-    );
-  }
-  const options = {
-    model: given.text("model"),
-    modelDir: given.text("model-dir"),
-    backend: backendName(given),
-    gpuArithmetic,
-    threads: given.integer("threads", 1, 256),
-    context: given.integer("context", 1, 2 ** 24),
-    kvBlocks: given.integer("kv-blocks", 1, 2 ** 24),
-  };
   return {
-    ...Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)),
+    ...defined({
+      model: given.text("model"),
+      modelDir: given.text("model-dir"),
+      context: given.integer("context", 1, 2 ** 24),
+      kvBlocks: given.integer("kv-blocks", 1, 2 ** 24),
+    }),
+    ...backendOptions(given),
     onProgress: progressBar(process.stderr),
     log: (line) => console.error(line),
   };
 }
 
-/** @throws {RangeError} There is no backend of that name. */
-export function backendName(given: Arguments<"backend">): BackendName | undefined {
-  const backend = given.text("backend");
-  if (backend === undefined || isBackend(backend)) return backend;
-  throw new RangeError(`Cannot use --backend "${backend}": it takes ${BACKENDS.join(", ")}`);
+/** @throws {RangeError} There is no backend or arithmetic of that name, or threads are out of range. */
+export function backendOptions(
+  given: Arguments<keyof typeof BACKEND_OPTIONS>,
+): Pick<LoadOptions, "backend" | "gpuArithmetic" | "threads"> {
+  return defined({
+    backend: oneOf(BACKENDS, "backend", given.text("backend")),
+    gpuArithmetic: oneOf(ARITHMETICS, "gpu-arithmetic", given.text("gpu-arithmetic")),
+    threads: given.integer("threads", 1, 256),
+  });
 }
 
-function isArithmetic(name: string): name is Arithmetic {
-  return (ARITHMETICS as readonly string[]).includes(name);
+function oneOf<Name extends string>(
+  names: readonly Name[],
+  option: string,
+  given: string | undefined,
+): Name | undefined {
+  const name = names.find((name) => name === given);
+  if (given === undefined || name !== undefined) return name;
+  throw new RangeError(`Cannot use --${option} "${given}": it takes ${names.join(", ")}`);
 }
 
-function isBackend(name: string): name is BackendName {
-  return (BACKENDS as readonly string[]).includes(name);
+type Defined<T> = { [Key in keyof T]?: Exclude<T[Key], undefined> };
+
+/** Without what was left out. */
+function defined<T extends object>(options: T): Defined<T> {
+  const given = Object.entries(options).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(given) as Defined<T>;
 }
