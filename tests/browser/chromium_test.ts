@@ -3,10 +3,11 @@
  * Deno's wgpu. The store of models runs here too, on a browser's own file system.
  *
  * SwiftShader compiles a large kernel for two seconds, and a whole model has a dozen: the tests of
- * kernels always run, those of the backend with ENTROPIC_CHROMIUM=all.
+ * kernels always run, those of the backend and of the real model with ENTROPIC_CHROMIUM=all.
  *
  * A test file that is to run here has of Deno just `Deno.test` (with `t.step`), of npm nothing, and of
- * Node nothing that runs: models come from `tests/support/tiny_model.ts`, not from files.
+ * Node nothing that runs but what `in_page.ts` stands in for: models come from
+ * `tests/support/tiny_model.ts` and `real_model_location.ts`, not from files.
  */
 import { assert } from "@std/assert";
 import type { Page } from "playwright-core";
@@ -15,6 +16,8 @@ import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { bundle } from "../../core/host/build.ts";
 import { type Browser, CHROMIUM, openChromium } from "../support/chromium.ts";
+import { REAL_MODEL } from "../support/real_model.ts";
+import { MODEL_PATH } from "../support/real_model_location.ts";
 import { temporaryDirectory } from "../support/temporary_directory.ts";
 import type { Registered } from "./in_page.ts";
 
@@ -24,7 +27,7 @@ const STORE = ["opfs_models_test.ts", "opfs_store_test.ts"].map((file) =>
   `core/host/store/${file}`
 );
 const GPU = process.env.ENTROPIC_CHROMIUM === "all"
-  ? [...testsOf("gpu"), "tests/gpu/engine_test.ts"]
+  ? [...testsOf("gpu"), "tests/gpu/engine_test.ts", "tests/gpu/real_model_test.ts"]
   : testsOf("gpu/kernels");
 const FILES = [...STORE, ...GPU];
 
@@ -36,7 +39,9 @@ const LANES = Math.min(4, navigator.hardwareConcurrency);
 
 /** An import map reaches what a bundle leaves open. */
 const PAGE = `<!doctype html><title>tests</title><link rel="icon" href="data:,">
-<script type="importmap">{"imports":{"node:util":"./in_page.js"}}</script>`;
+<script type="importmap">
+{"imports":{"node:process":"./in_page.js","node:util":"./in_page.js"}}
+</script>`;
 
 function testsOf(folder: string): string[] {
   if (!existsSync(root + folder)) return [];
@@ -60,8 +65,8 @@ function serve(folder: string) {
     const { pathname } = new URL(request.url);
     const type = pathname.endsWith(".wasm") ? "application/wasm" : "text/javascript";
     if (pathname === "/") return new Response(PAGE, { headers: { "content-type": "text/html" } });
-    const path = `${folder}${pathname}`;
-    if (!existsSync(path)) return new Response("not found", { status: 404 });
+    const path = pathname === MODEL_PATH ? REAL_MODEL : `${folder}${pathname}`;
+    if (path === undefined || !existsSync(path)) return new Response("not found", { status: 404 });
     return new Response(Deno.openSync(path).readable, { headers: { "content-type": type } });
   });
   const origin = `http://127.0.0.1:${server.addr.port}`;

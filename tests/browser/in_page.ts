@@ -1,6 +1,6 @@
 /**
  * Runs in the page: takes what a test file registers with `Deno.test`, and runs it test by test when
- * the harness asks. `@std/assert` is the project's own file, which wants `inspect` of `node:util`.
+ * the harness asks. Stands in for what tests and `@std/assert`, the project's own file, want of Node.
  */
 
 interface Context {
@@ -52,7 +52,10 @@ export async function runTest(index: number): Promise<string | undefined> {
   }
 }
 
-/** In place of Node's. */
+/** Of `node:process`: a page has no environment. */
+export default { env: {} };
+
+/** Of `node:util`. */
 export const inspect = (value: unknown): string =>
   JSON.stringify(value, (_, item) => {
     if (typeof item === "bigint") return `${item}n`;

@@ -12,7 +12,7 @@ import { createWebGpuBackend } from "../../gpu/backend.ts";
 import { ARITHMETICS } from "../../gpu/kernels/matmul_parameters.ts";
 import { ADAPTER } from "../support/gpu.ts";
 import { assertTied, GREEDY_RUNS, type GreedyRun } from "../support/greedy_runs.ts";
-import { REAL_MODEL } from "../support/real_model.ts";
+import { REAL_MODEL_LOCATION } from "../support/real_model_location.ts";
 
 const STEPS = Number(process.env.ENTROPIC_GPU_STEPS ?? 6);
 const PROMPTS = Number(process.env.ENTROPIC_GPU_PROMPTS ?? 1);
@@ -52,9 +52,9 @@ for (const arithmetic of ARITHMETICS) {
     name: arithmetic === "f32"
       ? "the real model on WebGPU is exact, but for what keys and values lose as halves"
       : "the real model on WebGPU in int8 is about as close to exact arithmetic as llama.cpp is",
-    ignore: REAL_MODEL === undefined || ADAPTER === undefined,
+    ignore: REAL_MODEL_LOCATION === undefined || ADAPTER === undefined,
   }, async () => {
-    const backend = await withSources({ paths: [REAL_MODEL ?? ""] }, async (sources) => {
+    const backend = await withSources(REAL_MODEL_LOCATION!, async (sources) => {
       const { files } = await openModel(sources);
       const sizes = { contextLength: 256, kvBlocks: 16, warmUp: false, limits: "default" } as const;
       return await createWebGpuBackend({ files, arithmetic, ...sizes });
