@@ -12,8 +12,13 @@ export function toHalf(value: number): number {
   return sign | (((exponent + 15) << 10) + roundEven((size / 2 ** exponent - 1) * 1024));
 }
 
+/** Of all 16 bits: models have millions of halves. */
+const VALUES = Float32Array.from({ length: 2 ** 16 }, (_, bits) => decode(bits));
+
 /** The value that 16 bits stand for. */
-export function fromHalf(bits: number): number {
+export const fromHalf = (bits: number): number => VALUES[bits] ?? NaN;
+
+function decode(bits: number): number {
   const sign = bits & 0x8000 ? -1 : 1;
   const exponent = (bits >> 10) & 31;
   const mantissa = bits & 1023;

@@ -1,0 +1,64 @@
+/**
+ * The real model on WebGPU beside the WASM core, greedy and free. With quantised matrices the two round
+ * activations to 8 bits at slightly different values, and one level rounded the other way moves
+ * everything after it (`docs/webgpu.md`, "How exact"). So they are compared with its matrices decoded to
+ * halves, which both multiply in floats: there nothing differs but the order of sums.
+ *
+ * Software adapters take a second a step; ENTROPIC_GPU_STEPS and ENTROPIC_GPU_PROMPTS ask for more.
+ */
+import { assertEquals, assertLess } from "@std/assert";
+import process from "node:process";
+import { withSources } from "../../core/host/open_engine.ts";
+import { openModel } from "../../core/model/gguf/open_model.ts";
+import { createWebGpuBackend } from "../../gpu/backend.ts";
+import { createWasmBackend } from "../../wasm/backend.ts";
+import { blocks, part } from "../support/backend_steps.ts";
+import { ADAPTER } from "../support/gpu.ts";
+import { GREEDY_RUNS } from "../support/greedy_runs.ts";
+import { inHalves } from "../support/model_in_halves.ts";
+import { REAL_MODEL_LOCATION } from "../support/real_model_location.ts";
+
+const STEPS = Number(process.env.ENTROPIC_GPU_STEPS ?? 3);
+const PROMPTS = Number(process.env.ENTROPIC_GPU_PROMPTS ?? 1);
+/** KV blocks of a sequence. */
+const BLOCKS = 16;
+
+Deno.test({
+  name: "the real model in halves says on WebGPU what it says on WASM",
+  ignore: REAL_MODEL_LOCATION === undefined || ADAPTER === undefined,
+}, async () => {
+  const files = await withSources(
+    REAL_MODEL_LOCATION!,
+    async (sources) => await inHalves((await openModel(sources)).files),
+  );
+  const runs = GREEDY_RUNS.slice(0, PROMPTS);
+  const sizes = { files, contextLength: 16 * BLOCKS, kvBlocks: runs.length * BLOCKS } as const;
+  const wasm = await createWasmBackend({ ...sizes, kvType: "f32" });
+  const gpu = await createWebGpuBackend({ ...sizes, kvType: "f32", warmUp: false });
+  let largest = 0;
+  let batch = runs.map(({ promptTokens }, i) =>
+    part([...promptTokens], 0, blocks(BLOCKS, i * BLOCKS))
+  );
+  for (let step = 0; step < STEPS; step++) {
+    const [found, expected] = [await gpu.forward(batch), await wasm.forward(batch)];
+    const best = expected.rows.map(({ topIds }) => topIds[0]!);
+    // Compared at every step, so what follows is each backend's own text.
+    assertEquals(found.rows.map(({ topIds }) => topIds[0]), best, `step ${step}`);
+    for (const row of batch.keys()) {
+      const logits = await wasm.logits(row);
+      for (const [id, logit] of (await gpu.logits(row)).entries()) {
+        largest = Math.max(largest, Math.abs(logit - logits[id]!));
+      }
+    }
+    batch = batch.map(({ tokens, position, blockTable }, i) =>
+      part([best[i]!], position + tokens.length, blockTable)
+    );
+  }
+  await gpu.dispose();
+  await wasm.dispose();
+  console.log(
+    `in halves, ${PROMPTS} prompts, ${STEPS} steps: the same tokens on WebGPU and WASM, largest ` +
+      `difference of logits ${largest.toExponential(1)}`,
+  );
+  assertLess(largest, 1e-3);
+});
