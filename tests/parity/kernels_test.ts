@@ -38,6 +38,9 @@ const SCALE_OFFSETS: Partial<Record<TensorType, number[]>> = {
   Q6_K: [208],
 };
 
+/** Where a minimum, of 8 or 16 scales, is kept as a half. */
+const LARGEST_SCALES: Partial<Record<TensorType, number>> = { Q4_0: 8180, Q5_0: 4090 };
+
 /** Weights whose every byte is drawn by `byte`, and whose scales are these halves. */
 function blocks(type: TensorType, byte: () => number, scales: () => number): Uint8Array {
   const { blockSize, blockBytes } = TENSOR_TYPES[type];
@@ -69,8 +72,7 @@ function weightCases(type: TensorType): Record<string, Uint8Array> {
     "most negative": blocks(type, () => 0x80, () => toHalf(-0.01)),
     "zero scales": blocks(type, anyByte, () => 0),
     "denormal scales": blocks(type, anyByte, () => 1 + Math.floor(1023 * random())),
-    // Q5_0's minimum of 16 scales is kept as a half.
-    "huge scales": blocks(type, anyByte, () => toHalf(type === "Q5_0" ? 4090 : 6e4)),
+    "huge scales": blocks(type, anyByte, () => toHalf(LARGEST_SCALES[type] ?? 6e4)),
   };
 }
 

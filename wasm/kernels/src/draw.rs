@@ -3,7 +3,8 @@
 //! buckets by their distance from the best, so that only a bucket where one of these ends is sorted.
 
 use crate::math;
-use crate::stats::{better, largest};
+use crate::stats::largest;
+use crate::top_k::better;
 use core::arch::wasm32::*;
 
 /// The stages, in this order; each may be off.

@@ -38,6 +38,7 @@ mod sketch;
 mod stats;
 #[cfg(target_feature = "atomics")]
 mod team;
+mod top_k;
 mod weights;
 
 #[cfg(target_feature = "relaxed-simd")]

@@ -30,7 +30,8 @@ unsafe impl Sync for Output {}
 pub unsafe fn matmul<I: Isa>(m: &Matrix, a: &Activations, out: Output, bands: Range<usize>) {
     unsafe {
         match m.packing {
-            Packing::Nibble => run::<I, Nibble<false, false>>(m, a, out, bands),
+            Packing::Nibble(Half) => run::<I, Nibble<false, true>>(m, a, out, bands),
+            Packing::Nibble(Single) => run::<I, Nibble<false, false>>(m, a, out, bands),
             Packing::Five(Half) => run::<I, Nibble<true, true>>(m, a, out, bands),
             Packing::Five(Single) => run::<I, Nibble<true, false>>(m, a, out, bands),
             Packing::Six => run::<I, Six>(m, a, out, bands),

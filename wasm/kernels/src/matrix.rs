@@ -13,8 +13,7 @@
 //! Byte    32 columns: [8] value + 128 of the first quad, [8] of the second; scales of both
 //! ```
 //!
-//! Scales and minima are f32, but for those of `Byte` and of `Five` that are halves in the file, and
-//! stay so: there decoding waits for memory more than for arithmetic. A vector holds four columns of
+//! Scales and minima are halves where they are so in the file, else f32. A vector holds four columns of
 //! each row, ordered as `Isa` wants them.
 
 use crate::formats::{Format, Group, decode_group, f16_at, f16_of, f16_to_f32, float_at};
@@ -35,7 +34,7 @@ pub enum Scales {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Packing {
-    Nibble,
+    Nibble(Scales),
     Five(Scales),
     Six,
     Byte,
@@ -54,7 +53,8 @@ pub const BYTE_SCALES: usize = 16;
 impl Packing {
     fn of(format: Format) -> Packing {
         match format {
-            Format::Q4_0 | Format::Q4_1 | Format::Q4K => Packing::Nibble,
+            Format::Q4_0 | Format::Q4_1 => Packing::Nibble(Scales::Half),
+            Format::Q4K => Packing::Nibble(Scales::Single),
             Format::Q5_0 | Format::Q5_1 => Packing::Five(Scales::Half),
             Format::Q5K => Packing::Five(Scales::Single),
             Format::Q6K => Packing::Six,
@@ -97,7 +97,7 @@ impl Matrix {
     /// Columns of a block, and its bytes over both quads.
     fn block(&self) -> (usize, usize) {
         match self.packing {
-            Packing::Nibble => (32, QUADS * nibble_bytes(false, false)),
+            Packing::Nibble(scales) => (32, QUADS * nibble_bytes(false, scales == Scales::Half)),
             Packing::Five(scales) => (32, QUADS * nibble_bytes(true, scales == Scales::Half)),
             Packing::Six => (16, QUADS * SIX_BYTES),
             Packing::Byte => (32, QUADS * BYTE_BYTES + BYTE_SCALES),
@@ -142,14 +142,14 @@ impl Matrix {
             let group = || decode_group(self.format, bytes, block);
             good &= unsafe {
                 match self.packing {
-                    Packing::Nibble if self.format == Format::Q4_1 => {
+                    Packing::Nibble(_) if self.format == Format::Q4_1 => {
                         let to = to.add(quad * block_bytes / QUADS);
                         pack_q4_1::<I>(&bytes[20 * block..][..20], to, lane)
                     }
-                    Packing::Nibble => {
+                    Packing::Nibble(scales) => {
                         let (group, to) = (group(), to.add(quad * block_bytes / QUADS));
                         pack_nibbles::<I>(&group, to, lane);
-                        store_scales(Scales::Single, to.add(64), lane, &group, 0)
+                        store_scales(scales, to.add(64), lane, &group, 0)
                     }
                     Packing::Five(scales) => {
                         let (group, to) = (group(), to.add(quad * block_bytes / QUADS));
@@ -188,7 +188,7 @@ impl Matrix {
             let nibble = || lanes(unsafe { own.add(16 * v) })[k % 4] >> (4 * high) & 15;
             *out = unsafe {
                 match self.packing {
-                    Packing::Nibble => scaled(Scales::Single, own.add(64), lane, nibble()),
+                    Packing::Nibble(scales) => scaled(scales, own.add(64), lane, nibble()),
                     Packing::Five(scales) => {
                         let bits = lanes(own.add(64))[k % 4];
                         let fifth = bits >> (4 * high + v) & 1;
@@ -288,7 +288,10 @@ unsafe fn pack_q4_1<I: Isa>(bytes: &[u8], to: *mut u8, lane: usize) -> bool {
         for v in 0..4 {
             I::store_lane(to.add(16 * v), lane, bytes[4 + 4 * v..8 + 4 * v].try_into().unwrap());
         }
-        store_singles(to.add(64), lane, f16_at(bytes, 0), f16_at(bytes, 2))
+        let at = to.add(64).cast::<u16>();
+        *at.add(lane) = u16::from_le_bytes([bytes[0], bytes[1]]);
+        *at.add(4 + lane) = u16::from_le_bytes([bytes[2], bytes[3]]);
+        f16_at(bytes, 0).is_finite() && f16_at(bytes, 2).is_finite()
     }
 }
 

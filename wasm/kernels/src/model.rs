@@ -14,7 +14,7 @@ use crate::pool::Pool;
 use crate::rope::Rope;
 use crate::scratch::Scratch;
 use crate::sketch::Sketch;
-use crate::stats::{Stats, statistics};
+use crate::stats::{RUN, Run, Stats, statistics};
 use crate::weights::{Shape, Slot, Weights};
 use core::marker::PhantomData;
 
@@ -133,19 +133,33 @@ impl<I: Isa> Model<I> {
         a
     }
 
+    /// Logits and their statistics. Who has computed a run of a row's logits sums its terms while they
+    /// are at hand; what is left to do for the whole row looks at few of them.
     fn output_layer(&mut self, rows: usize) {
         let s = &self.scratch;
         let input = self.normalize(self.vector(Slot::OutputNorm, 0), rows);
         let output = self.weights.matrix(Slot::Output, 0);
         let matrix = output.unwrap_or_else(|| self.matrix(Slot::Embedding, 0));
-        self.multiply_all(&[(matrix, output_of(s.logits, false))], input);
+        let vocabulary = self.shape.vocabulary;
+        let logits_of = |row: usize| unsafe { &s.logits.row(row)[..vocabulary] };
+        let runs_of = |row: usize| unsafe { s.runs_of(row) };
+        self.pool.run(vocabulary.div_ceil(RUN), &|runs| {
+            for run in runs {
+                let logits = RUN * run..(RUN * (run + 1)).min(vocabulary);
+                let bands = logits.start / BAND_ROWS..logits.end.div_ceil(BAND_ROWS);
+                unsafe { matmul::<I>(matrix, &input, output_of(s.logits, false), bands) };
+                for row in 0..rows {
+                    runs_of(row)[run] = Run::of(&logits_of(row)[logits.clone()], 1.0);
+                }
+            }
+        });
         self.pool.run(rows, &|range| {
-            for i in range {
-                let logits = unsafe { &s.logits.row(i)[..self.shape.vocabulary] };
-                let (ids, best) = unsafe { (s.top_ids.row(i), s.top_logits.row(i)) };
+            for row in range {
+                let (ids, best) = unsafe { (s.top_ids.row(row), s.top_logits.row(row)) };
                 let ids: &mut [u32] = unsafe { core::mem::transmute(ids) };
-                let stats = statistics(logits, &self.end_tokens, ids, best);
-                unsafe { *s.stats.data.cast::<Stats>().add(i) = stats };
+                let (logits, ends) = (logits_of(row), &self.end_tokens);
+                let stats = statistics(runs_of(row), logits, ends, ids, best);
+                unsafe { *s.stats.data.cast::<Stats>().add(row) = stats };
             }
         });
     }

@@ -13,7 +13,7 @@ use crate::memory::reserve;
 use crate::scan::{Codes, add_shares};
 use crate::selection::{Plan, choose};
 use crate::sketch::{Sketch, SketchShape};
-use crate::stats::statistics;
+use crate::stats::{runs, statistics};
 use crate::{Native, attention_f32, scalar};
 use core::slice::{from_raw_parts, from_raw_parts_mut};
 use wasm_bindgen::prelude::wasm_bindgen;
@@ -200,7 +200,8 @@ pub unsafe fn probe_statistics(
 ) {
     unsafe {
         let (ids, best) = (from_raw_parts_mut(ids, top_k), from_raw_parts_mut(best, top_k));
-        *out.cast() = statistics(from_raw_parts(logits, count), &[end_token], ids, best);
+        let logits = from_raw_parts(logits, count);
+        *out.cast() = statistics(&runs(logits, 1.0), logits, &[end_token], ids, best);
     }
 }
 

@@ -5,7 +5,7 @@ use crate::buffer::Buffer;
 use crate::isa::Isa;
 use crate::matrix::BAND_ROWS;
 use crate::memory::reserve;
-use crate::stats::Stats;
+use crate::stats::{RUN, Run, Stats};
 use crate::weights::Shape;
 
 pub struct Scratch {
@@ -33,6 +33,8 @@ pub struct Scratch {
     pub activated: *mut u8,
     /// [output rows][vocabulary, up to whole bands]
     pub logits: Buffer,
+    /// [output rows][runs of the vocabulary] of `Run`
+    runs: Buffer,
     /// [output rows] of `Stats`
     pub stats: Buffer,
     /// [output rows][top k], u32 in f32's place
@@ -75,9 +77,16 @@ impl Scratch {
             packed: packed(shape.hidden.max(query))?,
             activated: packed(shape.feed_forward)?,
             logits: Buffer::new(output_rows, padded(shape.vocabulary))?,
+            runs: Buffer::new(output_rows, shape.vocabulary.div_ceil(RUN) * size_of::<Run>() / 4)?,
             stats: Buffer::new(output_rows, size_of::<Stats>() / 4)?,
             top_ids: Buffer::new(output_rows, top_k)?,
             top_logits: Buffer::new(output_rows, top_k)?,
         })
+    }
+    /// # Safety
+    /// No other thread may touch the same runs meanwhile.
+    #[allow(clippy::mut_from_ref)]
+    pub unsafe fn runs_of(&self, row: usize) -> &mut [Run] {
+        unsafe { self.runs.row(row).align_to_mut().1 }
     }
 }

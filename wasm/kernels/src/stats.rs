@@ -1,12 +1,17 @@
-//! Exact statistics of a row of logits: maximum, log Z, entropy and variance of the surprisal, the
-//! mass of given tokens, and the most likely ids.
+//! Exact statistics of a row of logits: maximum, log Z, entropy and variance of the surprisal, and the
+//! mass of given tokens.
 //!
-//! With d = z - max over the row: Z = sum e^d, A = sum d e^d, B = sum d^2 e^d give
-//! H = log Z - A / Z and V = B / Z - (A / Z)^2. A second pass over 200 KB that lie in the cache costs
-//! less than shifting the sums at every new maximum.
+//! With d = z - max, Z = sum e^d, A = sum d e^d and B = sum d^2 e^d give H = log Z - A / Z and
+//! V = B / Z - (A / Z)^2. They are summed by runs of logits, each under a maximum of its own, so that
+//! whoever computes logits sums them at once, and joined in order: for c = run's max - max,
+//! Z = sum e^c Z', A = sum e^c (A' + c Z'), B = sum e^c (B' + 2 c A' + c^2 Z').
 
 use crate::math;
+use crate::top_k::top;
 use core::arch::wasm32::*;
+
+/// Logits of a run, whose terms are summed in f32.
+pub const RUN: usize = 256;
 
 #[derive(Clone, Copy, Default)]
 #[repr(C)]
@@ -18,25 +23,67 @@ pub struct Stats {
     pub end_probability: f64,
 }
 
-/// Vectors whose terms are summed in f32 before they join the f64 totals.
-const RUN: usize = 64;
+/// The sums of a run of logits under its own maximum. A NaN shows in `z`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Run {
+    /// The largest logit; NaN counts for nothing.
+    pub max: f32,
+    z: f64,
+    a: f64,
+    b: f64,
+}
 
-/// Statistics of `logits`; the best `ids.len()` tokens go to `ids` and `best`, best first, ties by id.
-/// A NaN or +Infinity, or nothing but -Infinity, leaves `log_z` not finite.
-pub fn statistics(logits: &[f32], end_tokens: &[u32], ids: &mut [u32], best: &mut [f32]) -> Stats {
-    let max = largest(logits);
-    let [z, a, b] = totals(logits, max, 1.0);
-    top(logits, ids, best);
+impl Run {
+    /// Of at most `RUN` logits, whose differences are taken times `scale`.
+    pub fn of(logits: &[f32], scale: f32) -> Run {
+        let max = largest(logits);
+        // Under -Infinity every difference would be NaN, where all terms are 0.
+        let from = if max == f32::NEG_INFINITY { 0.0 } else { max };
+        let mut sums = [f32x4_splat(0.0); 3];
+        let vectors = logits.len() / 4;
+        for i in 0..vectors {
+            add_terms(unsafe { math::load(logits, 4 * i) }, from, scale, &mut sums);
+        }
+        for &z in &logits[4 * vectors..] {
+            let minus = f32::NEG_INFINITY;
+            add_terms(f32x4(z, minus, minus, minus), from, scale, &mut sums);
+        }
+        let [z, a, b] = sums.map(sum_in_f64);
+        Run { max, z, a, b }
+    }
+}
 
-    let log_z = max as f64 + z.ln();
+/// The runs of a row.
+pub fn runs(logits: &[f32], scale: f32) -> Vec<Run> {
+    logits.chunks(RUN).map(|logits| Run::of(logits, scale)).collect()
+}
+
+/// Statistics of `logits`, whose runs at scale 1 are `runs`; the best `ids.len()` tokens go to `ids` and
+/// `best`, best first, ties by id. A NaN or +Infinity, or nothing but -Infinity, leaves `log_z` not
+/// finite.
+pub fn statistics(
+    runs: &[Run],
+    logits: &[f32],
+    end_tokens: &[u32],
+    ids: &mut [u32],
+    best: &mut [f32],
+) -> Stats {
+    let max = largest_of(runs) as f64;
+    let [z, a, b] = totals(runs, max, 1.0);
+    top(runs, logits, ids, best);
+
+    let log_z = max + z.ln();
     let (entropy, varentropy) = uncertainty(z, a, b);
     let end = end_tokens.iter().map(|&id| (logits[id as usize] as f64 - log_z).exp()).sum();
-    Stats { max: max as f64, log_z, entropy, varentropy, end_probability: end }
+    Stats { max, log_z, entropy, varentropy, end_probability: end }
 }
 
 /// Entropy and varentropy of softmax(logits / temperature), for a temperature above 0.
 pub fn tempered(logits: &[f32], temperature: f32) -> (f64, f64) {
-    let [z, a, b] = totals(logits, largest(logits), 1.0 / temperature);
+    let scale = 1.0 / temperature;
+    let runs = runs(logits, scale);
+    let [z, a, b] = totals(&runs, largest_of(&runs) as f64, scale as f64);
     uncertainty(z, a, b)
 }
 
@@ -56,27 +103,25 @@ pub fn largest(logits: &[f32]) -> f32 {
     most.iter().chain(&logits[whole..]).fold(f32::NEG_INFINITY, larger)
 }
 
+fn largest_of(runs: &[Run]) -> f32 {
+    runs.iter().fold(f32::NEG_INFINITY, |most, run| if most < run.max { run.max } else { most })
+}
+
 fn uncertainty(z: f64, a: f64, b: f64) -> (f64, f64) {
     let mean = a / z;
     ((z.ln() - mean).max(0.0), (b / z - mean * mean).max(0.0))
 }
 
-/// Z, A and B of the logits times `scale`.
-fn totals(logits: &[f32], max: f32, scale: f32) -> [f64; 3] {
-    let mut totals = [0.0f64; 3];
-    let vectors = logits.len() / 4;
-    for first in (0..vectors).step_by(RUN) {
-        let mut sums = [f32x4_splat(0.0); 3];
-        for i in first..(first + RUN).min(vectors) {
-            add_terms(unsafe { math::load(logits, 4 * i) }, max, scale, &mut sums);
-        }
-        add_totals(&mut totals, &sums);
-    }
-    for &z in &logits[4 * vectors..] {
-        let mut sums = [f32x4_splat(0.0); 3];
-        let minus = f32::NEG_INFINITY;
-        add_terms(f32x4(z, minus, minus, minus), max, scale, &mut sums);
-        add_totals(&mut totals, &sums);
+/// Z, A and B under `max`.
+fn totals(runs: &[Run], max: f64, scale: f64) -> [f64; 3] {
+    let mut totals = [0.0; 3];
+    // A run of nothing but -Infinity adds nothing.
+    for run in runs.iter().filter(|run| run.z != 0.0) {
+        let c = (run.max as f64 - max) * scale;
+        let factor = c.exp();
+        totals[0] += factor * run.z;
+        totals[1] += factor * (run.a + c * run.z);
+        totals[2] += factor * (run.b + c * (2.0 * run.a + c * run.z));
     }
     totals
 }
@@ -92,71 +137,8 @@ fn add_terms(z: v128, max: f32, scale: f32, sums: &mut [v128; 3]) {
     sums[2] = f32x4_add(sums[2], v128_and(f32x4_mul(d, de), f32x4_gt(e, f32x4_splat(0.0))));
 }
 
-fn add_totals(totals: &mut [f64; 3], sums: &[v128; 3]) {
-    for (total, &sum) in totals.iter_mut().zip(sums) {
-        let (low, high) = (f64x2_promote_low_f32x4(sum), i32x4_shuffle::<2, 3, 2, 3>(sum, sum));
-        let sum = f64x2_add(low, f64x2_promote_low_f32x4(high));
-        *total += f64x2_extract_lane::<0>(sum) + f64x2_extract_lane::<1>(sum);
-    }
-}
-
-/// A candidate is better with a higher logit, then with a lower id.
-pub fn better(a: (f32, u32), b: (f32, u32)) -> bool {
-    a.0 > b.0 || (a.0 == b.0 && a.1 < b.1)
-}
-
-/// The best candidates by a heap whose root is the worst of them; most logits fail its threshold.
-fn top(logits: &[f32], ids: &mut [u32], best: &mut [f32]) {
-    let k = ids.len();
-    let mut heap: Vec<(f32, u32)> = Vec::with_capacity(k);
-    let mut id = 0;
-    while id < logits.len() {
-        if heap.len() == k && id + 4 <= logits.len() {
-            let above = f32x4_gt(unsafe { math::load(logits, id) }, f32x4_splat(heap[0].0));
-            if !v128_any_true(above) {
-                id += 4;
-                continue;
-            }
-        }
-        let end = if heap.len() == k { (id + 4).min(logits.len()) } else { id + 1 };
-        for id in id..end {
-            offer(&mut heap, k, (logits[id], id as u32));
-        }
-        id = end;
-    }
-    heap.sort_unstable_by(|&a, &b| {
-        if better(a, b) { core::cmp::Ordering::Less } else { core::cmp::Ordering::Greater }
-    });
-    heap.resize(k, (f32::NEG_INFINITY, 0));
-    for (i, (logit, id)) in heap.into_iter().enumerate() {
-        (best[i], ids[i]) = (logit, id);
-    }
-}
-
-fn offer(heap: &mut Vec<(f32, u32)>, k: usize, candidate: (f32, u32)) {
-    if candidate.0.is_nan() {
-        return;
-    }
-    if heap.len() < k {
-        heap.push(candidate);
-        let mut i = heap.len() - 1;
-        while i > 0 && better(heap[(i - 1) / 2], heap[i]) {
-            heap.swap(i, (i - 1) / 2);
-            i = (i - 1) / 2;
-        }
-    } else if k > 0 && better(candidate, heap[0]) {
-        heap[0] = candidate;
-        let mut i = 0;
-        loop {
-            let worst = [2 * i + 1, 2 * i + 2].into_iter().filter(|&child| child < k).fold(
-                i,
-                |worst, child| if better(heap[worst], heap[child]) { child } else { worst },
-            );
-            if worst == i {
-                break;
-            }
-            heap.swap(i, worst);
-            i = worst;
-        }
-    }
+fn sum_in_f64(sum: v128) -> f64 {
+    let (low, high) = (f64x2_promote_low_f32x4(sum), i32x4_shuffle::<2, 3, 2, 3>(sum, sum));
+    let sum = f64x2_add(low, f64x2_promote_low_f32x4(high));
+    f64x2_extract_lane::<0>(sum) + f64x2_extract_lane::<1>(sum)
 }
