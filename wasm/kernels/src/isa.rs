@@ -28,6 +28,9 @@ pub trait Isa: Sync {
 
     unsafe fn load_pack(at: *const u8) -> Self::Pack;
 
+    /// The four activations at `at`, repeated for each lane.
+    unsafe fn load_splat(at: *const u8) -> Self::Splat;
+
     /// The four fours of a pack. Shuffles are cheaper than loads: engines without guard pages, Deno
     /// among them, check every load's address with two instructions.
     fn splats(pack: Self::Pack) -> [Self::Splat; 4];

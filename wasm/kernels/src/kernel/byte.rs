@@ -1,9 +1,9 @@
 //! Weights of 8 bits (Q8_0) against int8 activations.
 
 use super::{
-    Kernel, Sums, Tile, accumulate, half_constants, halves, lane, nibbles, opaque, splats,
+    Kernel, Sums, Tile, accumulate, half_constants, halves, lane, nibbles, opaque, repeat, splat,
+    tail, unroll, vector,
 };
-use super::{tail, unroll, vector};
 use crate::activations::block_bytes;
 use crate::isa::Isa;
 use crate::matrix::{BYTE_BYTES, BYTE_SCALES, QUADS};
@@ -17,6 +17,7 @@ impl Kernel for Byte {
     #[inline(always)]
     unsafe fn sums<I: Isa, const T: usize>(w: *const u8, a: Tile) -> Sums<T> {
         let mask = opaque(u8x16_splat(15));
+        let steps = opaque(8);
         let (one, sixteen) = (opaque(I::factor(1)), opaque(I::factor(16)));
         let constants = half_constants().map(opaque);
         let mut sums = [[f32x4_splat(0.0); T]; QUADS];
@@ -29,15 +30,12 @@ impl Kernel for Byte {
                 unroll!(quad < QUADS, {
                     let mut low = [i32x4_splat(0); T];
                     let mut high = [i32x4_splat(0); T];
-                    unroll!(half < 2, {
-                        let x = tokens.map(|token| splats::<I>(token, half));
-                        unroll!(v < 4, {
-                            let at = w.add(quad * BYTE_BYTES + 64 * half + 16 * v);
-                            let (l, h) = nibbles(vector(at), mask);
-                            unroll!(t < T, {
-                                low[t] = I::narrow_add(low[t], I::narrow_dot(l, x[t][v]));
-                                high[t] = I::narrow_add(high[t], I::narrow_dot(h, x[t][v]));
-                            });
+                    repeat!(v < 8, T, steps, {
+                        let (l, h) = nibbles(vector(w.add(quad * BYTE_BYTES + 16 * v)), mask);
+                        unroll!(t < T, {
+                            let x = splat::<I, T>(tokens[t], v);
+                            low[t] = I::narrow_add(low[t], I::narrow_dot(l, x));
+                            high[t] = I::narrow_add(high[t], I::narrow_dot(h, x));
                         });
                     });
                     let scale = scales[quad];

@@ -34,11 +34,11 @@ pub struct Tile {
     pub format: Format,
 }
 
-/// Repeats a block for each index below a constant bound of at most 4, as straight code: what the
-/// compiler leaves as a loop keeps its sums in memory.
+/// Repeats a block for each index below a constant bound of at most 8, as straight code:
+/// sums that a loop's variable chooses among would lie in memory.
 macro_rules! unroll {
     ($index:ident < $bound:expr, $body:block) => {
-        unroll!(@ $index $bound, $body, 0 1 2 3)
+        unroll!(@ $index $bound, $body, 0 1 2 3 4 5 6 7)
     };
     (@ $index:ident $bound:expr, $body:block, $($value:literal)*) => {
         { $(if $value < $bound {
@@ -49,6 +49,21 @@ macro_rules! unroll {
 }
 pub(crate) use unroll;
 
+/// Repeats a block for each index below a constant bound: as straight code for a tile of one token, else
+/// as a loop of `$count` steps, which is to be that bound, made opaque. Of straight code, LLVM moves all
+/// terms of one sum next to one another, so that of several tokens what they are made of waits in
+/// memory; from step to step of a loop the sums stay in registers.
+macro_rules! repeat {
+    ($index:ident < $bound:literal, $tokens:expr, $count:expr, $body:block) => {
+        if $tokens == 1 {
+            unroll!($index < $bound, $body)
+        } else {
+            for $index in 0..$count $body
+        }
+    };
+}
+pub(crate) use repeat;
+
 /// `sum + (dot * scale) * activation scale + min * activation sum`, in this order.
 #[inline(always)]
 pub fn accumulate(sum: v128, dot: v128, scale: v128, a_scale: v128) -> v128 {
@@ -58,7 +73,7 @@ pub fn accumulate(sum: v128, dot: v128, scale: v128, a_scale: v128) -> v128 {
 /// A constant that the compiler does not see through. Engines materialise a vector constant anew at
 /// each use, with three instructions; a local stays in its register.
 #[inline(always)]
-pub fn opaque(constant: v128) -> v128 {
+pub fn opaque<T: Copy>(constant: T) -> T {
     unsafe { core::ptr::read_volatile(&constant) }
 }
 
@@ -92,10 +107,18 @@ pub unsafe fn vector(at: *const u8) -> v128 {
     unsafe { v128_load(at.cast()) }
 }
 
-/// A token's 16 columns of a half block, unpacked.
+/// Four columns of a token's block, the `index`th four, for each lane. A tile of one token takes them out
+/// of packs: straight code with a load for four of them is faster there, of larger tiles a load each.
 #[inline(always)]
-pub unsafe fn splats<I: Isa>(block: *const u8, half: usize) -> [I::Splat; 4] {
-    I::splats(unsafe { I::load_pack(block.add(16 * half * I::VALUE_BYTES)) })
+pub unsafe fn splat<I: Isa, const T: usize>(block: *const u8, index: usize) -> I::Splat {
+    unsafe {
+        if T == 1 {
+            let pack = I::load_pack(block.add(index / 4 * 16 * I::VALUE_BYTES));
+            I::splats(pack)[index % 4]
+        } else {
+            I::load_splat(block.add(4 * index * I::VALUE_BYTES))
+        }
+    }
 }
 
 /// A token's scale, sum and offset of a block.

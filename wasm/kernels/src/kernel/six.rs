@@ -1,6 +1,6 @@
 //! Weights of 6 bits (Q6_K), which have a scale for each 16 columns, against int8 activations.
 
-use super::{Kernel, Sums, Tile, accumulate, lane, opaque, splats, tail, unroll, vector};
+use super::{Kernel, Sums, Tile, accumulate, lane, opaque, splat, tail, unroll, vector};
 use crate::activations::block_bytes;
 use crate::isa::Isa;
 use crate::matrix::{QUADS, SIX_BYTES};
@@ -19,14 +19,14 @@ impl Kernel for Six {
                 let tokens: [*const u8; T] =
                     core::array::from_fn(|t| block.add(t * block_bytes::<I>()));
                 unroll!(half < 2, {
-                    let x = tokens.map(|token| splats::<I>(token, half));
                     unroll!(quad < QUADS, {
                         let w = w.add((QUADS * half + quad) * SIX_BYTES);
                         let q: [v128; 4] = core::array::from_fn(|v| vector(w.add(16 * v)));
                         let (scale, min) = (vector(w.add(64)), vector(w.add(80)));
                         unroll!(t < T, {
                             // A pair sum is at most 2 * 63 * 127: two of them fit 16 bits.
-                            let dot = |v: usize| I::narrow_dot(q[v], x[t][v]);
+                            let dot =
+                                |v| I::narrow_dot(q[v], splat::<I, T>(tokens[t], 4 * half + v));
                             let first = I::narrow_add(dot(0), dot(1));
                             let last = I::narrow_add(dot(2), dot(3));
                             let dot = i32x4_add(I::widen(first, one), I::widen(last, one));
