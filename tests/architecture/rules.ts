@@ -49,7 +49,7 @@ export const AREAS: readonly Area[] = [
       "core/language_model.ts",
       ...CONTRACTS,
     ],
-    packages: ["hono", "@hono/zod-openapi", "zod", "prom-client"],
+    packages: ["hono", "@hono/zod-openapi", "zod"],
   },
   {
     path: "core/host/",
