@@ -1,16 +1,19 @@
 //! Activations as the kernels read them: int8 with a scale for each 32, packed so that one tile of
 //! tokens lies together. Tile i holds tokens `TILE * i ..`, its width n is what is left, at most
-//! `TILE`. For each block of 32 columns and then for each of the n tokens:
+//! `TILE`. For each block of 32 columns:
 //!
 //! ```text
-//! values  [32]    int8 (int16 for plain SIMD128)
-//! scale   f32     max |x| / 127
-//! sum     f32     scale * sum of the values
-//! offset  i32     128 * sum of the values
-//! unused
-//! halves  [2] f32 scale * sum of the first and of the last 16 values
-//! unused  [2]
+//! values  [8][n][4]  int8 (int16 for plain SIMD128): eight fours of columns, each of all tokens
+//! tails   [n]        of each token:
+//!   scale   f32        max |x| / 127
+//!   sum     f32        scale * sum of the values
+//!   offset  i32        128 * sum of the values
+//!   unused
+//!   halves  [2] f32    scale * sum of the first and of the last 16 values
+//!   unused  [2]
 //! ```
+//!
+//! Four fours are a pack: one load brings four columns of four tokens, or 16 columns of one.
 
 use crate::isa::Isa;
 use crate::math::{peak, sum_lanes};
@@ -24,9 +27,12 @@ pub const BLOCK: usize = 32;
 /// Magnitudes below this are taken as zero: their reciprocal would not be finite.
 pub const TINY: f32 = 1e-30;
 
+/// Bytes of what comes after the values, of one token.
+pub const TAIL: usize = 32;
+
 /// Bytes of one token's block of 32 columns.
 pub const fn block_bytes<I: Isa>() -> usize {
-    32 * I::VALUE_BYTES + 32
+    BLOCK * I::VALUE_BYTES + TAIL
 }
 
 /// Where the quantised activations of a batch lie, and the floats that they came from.
@@ -74,8 +80,8 @@ impl Activations {
                 let x = unsafe { self.floats.add((tile * TILE + token) * self.columns) };
                 for block in blocks.clone() {
                     unsafe {
-                        let at = (block * width + token) * block_bytes::<I>();
-                        quantize_block::<I>(x.add(BLOCK * block), self.tile::<I>(tile).add(at));
+                        let to = self.tile::<I>(tile).add(block * width * block_bytes::<I>());
+                        quantize_block::<I>(x.add(BLOCK * block), to, token, width);
                     }
                 }
             }
@@ -83,19 +89,28 @@ impl Activations {
     }
 }
 
+/// Quantises 32 columns of token `token` of the `width` tokens whose block is at `to`.
 #[inline(always)]
-unsafe fn quantize_block<I: Isa>(x: *const f32, to: *mut u8) {
+unsafe fn quantize_block<I: Isa>(x: *const f32, to: *mut u8, token: usize, width: usize) {
+    let four = 4 * I::VALUE_BYTES;
     unsafe {
         let x: [v128; 8] = core::array::from_fn(|i| v128_load(x.add(4 * i).cast()));
         let peak = peak(x);
         let (scale, inverse) = if peak < TINY { (0.0, 0.0) } else { (peak / 127.0, 127.0 / peak) };
         let q = x.map(|x| i32x4_trunc_sat_f32x4(f32x4_nearest(f32x4_mul(x, f32x4_splat(inverse)))));
-        I::store_pack(to, [q[0], q[1], q[2], q[3]]);
-        I::store_pack(to.add(16 * I::VALUE_BYTES), [q[4], q[5], q[6], q[7]]);
+        for (i, q) in [[q[0], q[1], q[2], q[3]], [q[4], q[5], q[6], q[7]]].into_iter().enumerate() {
+            let mut pack = [0u64; 4];
+            let pack = pack.as_mut_ptr().cast::<u8>();
+            I::store_pack(pack, q);
+            for j in 0..4 {
+                let to = to.add(((4 * i + j) * width + token) * four);
+                to.copy_from_nonoverlapping(pack.add(j * four), four);
+            }
+        }
 
         let low = sum_lanes(i32x4_add(i32x4_add(q[0], q[1]), i32x4_add(q[2], q[3])));
         let high = sum_lanes(i32x4_add(i32x4_add(q[4], q[5]), i32x4_add(q[6], q[7])));
-        let tail = to.add(32 * I::VALUE_BYTES).cast::<v128>();
+        let tail = to.add(width * BLOCK * I::VALUE_BYTES + token * TAIL).cast::<v128>();
         let offset = f32::from_bits((128 * (low + high)) as u32);
         v128_store(tail, f32x4(scale, scale * (low + high) as f32, offset, 0.0));
         v128_store(tail.add(1), f32x4(scale * low as f32, scale * high as f32, 0.0, 0.0));

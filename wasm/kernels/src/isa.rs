@@ -28,11 +28,7 @@ pub trait Isa: Sync {
 
     unsafe fn load_pack(at: *const u8) -> Self::Pack;
 
-    /// The four activations at `at`, repeated for each lane.
-    unsafe fn load_splat(at: *const u8) -> Self::Splat;
-
-    /// The four fours of a pack. Shuffles are cheaper than loads: engines without guard pages, Deno
-    /// among them, check every load's address with two instructions.
+    /// The four fours of a pack.
     fn splats(pack: Self::Pack) -> [Self::Splat; 4];
 
     /// `w . a` for unsigned `w` in 0 ..= 15, not yet widened: sums of eight fit.

@@ -3,8 +3,9 @@
 //! `sum += (dot * scale) * activation scale`, then `sum += min * activation sum`. So results do not
 //! depend on what else is in the batch.
 //!
-//! A tile meets both quads of a band at once: unpacked weights serve all its tokens, unpacked
-//! activations serve both quads, and the sums stay in registers.
+//! A tile of one token meets all four quads of a band at once, a larger one two and then the others:
+//! unpacked weights serve all its tokens, unpacked activations serve the quads, and the sums stay in
+//! registers.
 
 use crate::activations::{Activations, TILE};
 use crate::isa::Isa;
@@ -52,29 +53,39 @@ unsafe fn run<I: Isa, K: Kernel>(m: &Matrix, a: &Activations, out: Output, bands
                 let tile = Tile { packed, floats, columns: a.columns, format: m.format };
                 let data = out.data.add(first * out.stride + BAND_ROWS * band);
                 let out = Output { data, ..out };
-                match a.width(index) {
-                    1 => multiply_tile::<I, K, 1>(w, tile, out),
-                    2 => multiply_tile::<I, K, 2>(w, tile, out),
-                    3 => multiply_tile::<I, K, 3>(w, tile, out),
-                    _ => multiply_tile::<I, K, 4>(w, tile, out),
+                // As many quads at once as leave at most eight sums of integers.
+                match (a.width(index), K::SUMS) {
+                    (1, _) => multiply_tile::<I, K, 1, 4>(w, tile, out),
+                    (2, 1) => multiply_tile::<I, K, 2, 4>(w, tile, out),
+                    (2, _) => multiply_tile::<I, K, 2, 2>(w, tile, out),
+                    (3, 1) => multiply_tile::<I, K, 3, 2>(w, tile, out),
+                    (3, _) => multiply_tile::<I, K, 3, 1>(w, tile, out),
+                    (_, 1) => multiply_tile::<I, K, 4, 2>(w, tile, out),
+                    _ => multiply_tile::<I, K, 4, 1>(w, tile, out),
                 }
             }
         }
     }
 }
 
-/// One tile against a band. A function of its own for each width: engines allocate registers better
-/// in small functions.
+/// One tile against a band, `Q` quads at a time. A function of its own for each width: engines allocate
+/// registers better in small functions.
 #[inline(never)]
-unsafe fn multiply_tile<I: Isa, K: Kernel, const T: usize>(w: *const u8, tile: Tile, out: Output) {
-    unsafe {
-        let sums = K::sums::<I, T>(w, tile);
-        unroll!(t < T, {
-            unroll!(quad < QUADS, {
-                let at = out.data.add(t * out.stride + 4 * quad).cast::<v128>();
-                let sum = sums[quad][t];
-                v128_store(at, if out.add { f32x4_add(v128_load(at), sum) } else { sum });
-            })
-        });
+unsafe fn multiply_tile<I: Isa, K: Kernel, const T: usize, const Q: usize>(
+    w: *const u8,
+    tile: Tile,
+    out: Output,
+) {
+    for first in (0..QUADS).step_by(Q) {
+        unsafe {
+            let sums = K::sums::<I, T, Q>(w, first, tile);
+            unroll!(t < T, {
+                unroll!(quad < Q, {
+                    let at = out.data.add(t * out.stride + 4 * (first + quad)).cast::<v128>();
+                    let sum = sums[quad][t];
+                    v128_store(at, if out.add { f32x4_add(v128_load(at), sum) } else { sum });
+                })
+            });
+        }
     }
 }

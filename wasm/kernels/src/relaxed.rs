@@ -38,11 +38,6 @@ impl Isa for Relaxed {
     }
 
     #[inline(always)]
-    unsafe fn load_splat(at: *const u8) -> v128 {
-        unsafe { v128_load32_splat(at.cast()) }
-    }
-
-    #[inline(always)]
     fn splats(pack: v128) -> [v128; 4] {
         [
             i32x4_shuffle::<0, 0, 0, 0>(pack, pack),

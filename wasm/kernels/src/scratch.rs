@@ -83,6 +83,7 @@ impl Scratch {
             top_logits: Buffer::new(output_rows, top_k)?,
         })
     }
+
     /// # Safety
     /// No other thread may touch the same runs meanwhile.
     #[allow(clippy::mut_from_ref)]

@@ -46,11 +46,6 @@ impl Isa for Simd128 {
     }
 
     #[inline(always)]
-    unsafe fn load_splat(at: *const u8) -> (v128, v128) {
-        unsafe { (v128_load32_splat(at.cast()), v128_load32_splat(at.add(4).cast())) }
-    }
-
-    #[inline(always)]
     fn splats((a, b): (v128, v128)) -> [(v128, v128); 4] {
         [
             (i32x4_shuffle::<0, 0, 0, 0>(a, a), i32x4_shuffle::<1, 1, 1, 1>(a, a)),

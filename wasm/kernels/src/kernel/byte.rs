@@ -6,7 +6,7 @@ use super::{
 };
 use crate::activations::block_bytes;
 use crate::isa::Isa;
-use crate::matrix::{BYTE_BYTES, BYTE_SCALES, QUADS};
+use crate::matrix::{BYTE_BLOCK, LINE};
 use core::arch::wasm32::*;
 
 pub struct Byte;
@@ -14,39 +14,47 @@ pub struct Byte;
 /// A byte is 16 times its high nibble plus its low one: two dots of 4-bit values, both exact. That
 /// the bytes are biased by 128 is taken back in the integers.
 impl Kernel for Byte {
+    const SUMS: usize = 2;
+
     #[inline(always)]
-    unsafe fn sums<I: Isa, const T: usize>(w: *const u8, a: Tile) -> Sums<T> {
+    unsafe fn sums<I: Isa, const T: usize, const Q: usize>(
+        w: *const u8,
+        first: usize,
+        a: Tile,
+    ) -> Sums<T, Q> {
         let mask = opaque(u8x16_splat(15));
         let steps = opaque(8);
         let (one, sixteen) = (opaque(I::factor(1)), opaque(I::factor(16)));
         let constants = half_constants().map(opaque);
-        let mut sums = [[f32x4_splat(0.0); T]; QUADS];
+        let mut sums = [[f32x4_splat(0.0); T]; Q];
         let (mut w, mut block) = (w, a.packed);
         for _ in 0..a.columns / 32 {
             unsafe {
-                let tokens: [*const u8; T] =
-                    core::array::from_fn(|t| block.add(t * block_bytes::<I>()));
-                let scales = halves(vector(w.add(QUADS * BYTE_BYTES)), constants);
-                unroll!(quad < QUADS, {
-                    let mut low = [i32x4_splat(0); T];
-                    let mut high = [i32x4_splat(0); T];
-                    repeat!(v < 8, T, steps, {
-                        let (l, h) = nibbles(vector(w.add(quad * BYTE_BYTES + 16 * v)), mask);
-                        unroll!(t < T, {
-                            let x = splat::<I, T>(tokens[t], v);
-                            low[t] = I::narrow_add(low[t], I::narrow_dot(l, x));
-                            high[t] = I::narrow_add(high[t], I::narrow_dot(h, x));
+                let mut low = [[i32x4_splat(0); T]; Q];
+                let mut high = [[i32x4_splat(0); T]; Q];
+                repeat!(v < 8, steps, {
+                    unroll!(t < T, {
+                        let x = splat::<I, T>(block, v, t);
+                        unroll!(quad < Q, {
+                            let at = w.add(LINE * v + 16 * (first + quad));
+                            let (l, h) = nibbles(vector(at), mask);
+                            low[quad][t] = I::narrow_add(low[quad][t], I::narrow_dot(l, x));
+                            high[quad][t] = I::narrow_add(high[quad][t], I::narrow_dot(h, x));
                         });
                     });
-                    let scale = scales[quad];
+                });
+                unroll!(quad < Q, {
+                    let scales = w.add(8 * LINE + 16 * ((first + quad) / 2));
+                    let scale = halves(vector(scales), (first + quad) % 2, constants);
                     unroll!(t < T, {
-                        let tail = tail::<I>(tokens[t]);
-                        let dot = i32x4_add(I::widen(low[t], one), I::widen(high[t], sixteen));
+                        let tail = tail::<I, T>(block, t);
+                        let low = I::widen(low[quad][t], one);
+                        let dot = i32x4_add(low, I::widen(high[quad][t], sixteen));
                         let dot = i32x4_sub(dot, lane::<2>(tail));
                         sums[quad][t] = accumulate(sums[quad][t], dot, scale, lane::<0>(tail));
                     });
                 });
-                w = w.add(QUADS * BYTE_BYTES + BYTE_SCALES);
+                w = w.add(BYTE_BLOCK);
                 block = block.add(T * block_bytes::<I>());
             }
         }

@@ -3,21 +3,28 @@
 use super::{Kernel, Sums, Tile, unroll};
 use crate::formats::Format;
 use crate::isa::Isa;
-use crate::matrix::{BAND_ROWS, QUADS};
+use crate::matrix::BAND_ROWS;
 use core::arch::wasm32::*;
 
 pub struct Float;
 
 /// Float weights meet the activations as floats, column by column.
 impl Kernel for Float {
+    const SUMS: usize = 1;
+
     #[inline(always)]
-    unsafe fn sums<I: Isa, const T: usize>(w: *const u8, a: Tile) -> Sums<T> {
+    unsafe fn sums<I: Isa, const T: usize, const Q: usize>(
+        w: *const u8,
+        first: usize,
+        a: Tile,
+    ) -> Sums<T, Q> {
         let size = a.format.row_bytes(1);
-        let mut sums = [[f32x4_splat(0.0); T]; QUADS];
+        let mut sums = [[f32x4_splat(0.0); T]; Q];
         for column in 0..a.columns {
-            unroll!(quad < QUADS, {
+            unroll!(quad < Q, {
                 unsafe {
-                    let w = load_floats(a.format, w.add((column * BAND_ROWS + 4 * quad) * size));
+                    let row = column * BAND_ROWS + 4 * (first + quad);
+                    let w = load_floats(a.format, w.add(row * size));
                     unroll!(t < T, {
                         let x = v128_load32_splat(a.floats.add(t * a.columns + column).cast());
                         sums[quad][t] = f32x4_add(sums[quad][t], f32x4_mul(w, x));

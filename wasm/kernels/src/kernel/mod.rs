@@ -11,17 +11,24 @@ pub use float::Float;
 pub use nibble::Nibble;
 pub use six::Six;
 
+use crate::activations::{BLOCK, TAIL};
 use crate::formats::Format;
 use crate::isa::Isa;
-use crate::matrix::QUADS;
 use core::arch::wasm32::*;
 
 /// Sums of four rows each, for each quad and token.
-pub type Sums<const T: usize> = [[v128; T]; QUADS];
+pub type Sums<const T: usize, const Q: usize> = [[v128; T]; Q];
 
 pub trait Kernel {
-    /// The sums of a band, which starts at `w`, for the `T` tokens of a tile.
-    unsafe fn sums<I: Isa, const T: usize>(w: *const u8, a: Tile) -> Sums<T>;
+    /// Sums of integers that a quad and a token need: 1 or 2.
+    const SUMS: usize;
+
+    /// The sums of `Q` quads, from quad `first` on, of the band at `w`, for the `T` tokens of a tile.
+    unsafe fn sums<I: Isa, const T: usize, const Q: usize>(
+        w: *const u8,
+        first: usize,
+        a: Tile,
+    ) -> Sums<T, Q>;
 }
 
 /// A tile of activations, packed and as floats.
@@ -49,22 +56,24 @@ macro_rules! unroll {
 }
 pub(crate) use unroll;
 
-/// Repeats a block for each index below a constant bound: as straight code for a tile of one token, else
-/// as a loop of `$count` steps, which is to be that bound, made opaque. Of straight code, LLVM moves all
-/// terms of one sum next to one another, so that of several tokens what they are made of waits in
-/// memory; from step to step of a loop the sums stay in registers.
+/// As `unroll`, but each step may be the last: `$count` is to be the bound, made opaque. Of straight code,
+/// LLVM moves all terms of one sum next to one another, and what they are made of waits in memory;
+/// where code may be left, it stays as it is written.
 macro_rules! repeat {
-    ($index:ident < $bound:literal, $tokens:expr, $count:expr, $body:block) => {
-        if $tokens == 1 {
-            unroll!($index < $bound, $body)
-        } else {
-            for $index in 0..$count $body
+    ($index:ident < $bound:literal, $count:expr, $body:block) => {
+        'steps: {
+            unroll!($index < $bound, {
+                if $index > 0 && $index == $count {
+                    break 'steps;
+                }
+                $body
+            })
         }
     };
 }
 pub(crate) use repeat;
 
-/// `sum + (dot * scale) * activation scale + min * activation sum`, in this order.
+/// `sum + (dot * scale) * activation scale`, in this order.
 #[inline(always)]
 pub fn accumulate(sum: v128, dot: v128, scale: v128, a_scale: v128) -> v128 {
     f32x4_add(sum, f32x4_mul(f32x4_mul(f32x4_convert_i32x4(dot), scale), a_scale))
@@ -85,15 +94,15 @@ pub fn lane<const L: usize>(v: v128) -> v128 {
 
 /// Constants of `halves`, to be made opaque and kept.
 pub fn half_constants() -> [v128; 2] {
-    [i32x4_splat(0x8fff_ffff_u32 as i32), i32x4_splat(239 << 23)]
+    [i32x4_splat(0x8fff_e000_u32 as i32), i32x4_splat(239 << 23)]
 }
 
-/// The first and the last four of eight finite halves as f32: as `f16_to_f32`, but the sign comes along
-/// as bits 28 to 31, of which one is kept.
+/// The low (`which` 0) or the high (1) halves of four words as f32, all finite: as `f16_to_f32`, but the sign
+/// comes along as bits 28 to 31, of which one is kept.
 #[inline(always)]
-pub fn halves(h: v128, [mask, power]: [v128; 2]) -> [v128; 2] {
-    [i32x4_extend_low_i16x8(h), i32x4_extend_high_i16x8(h)]
-        .map(|h| f32x4_mul(v128_and(i32x4_shl(h, 13), mask), power))
+pub fn halves(words: v128, which: usize, [mask, power]: [v128; 2]) -> v128 {
+    let high = i32x4_shl(words, 16 * (1 - which as u32));
+    f32x4_mul(v128_and(i32x4_shr(high, 3), mask), power)
 }
 
 /// The low and the high nibbles of 16 bytes.
@@ -107,22 +116,23 @@ pub unsafe fn vector(at: *const u8) -> v128 {
     unsafe { v128_load(at.cast()) }
 }
 
-/// Four columns of a token's block, the `index`th four, for each lane. A tile of one token takes them out
-/// of packs: straight code with a load for four of them is faster there, of larger tiles a load each.
+/// The `index`th four columns of token `t`, for each lane, of the block at `block`. Shuffles are cheaper
+/// than loads: engines without guard pages, Deno among them, check every load's address with two
+/// instructions.
 #[inline(always)]
-pub unsafe fn splat<I: Isa, const T: usize>(block: *const u8, index: usize) -> I::Splat {
-    unsafe {
-        if T == 1 {
-            let pack = I::load_pack(block.add(index / 4 * 16 * I::VALUE_BYTES));
-            I::splats(pack)[index % 4]
-        } else {
-            I::load_splat(block.add(4 * index * I::VALUE_BYTES))
-        }
-    }
+pub unsafe fn splat<I: Isa, const T: usize>(block: *const u8, index: usize, t: usize) -> I::Splat {
+    let four = index * T + t;
+    unsafe { I::splats(I::load_pack(block.add(four / 4 * 16 * I::VALUE_BYTES)))[four % 4] }
 }
 
-/// A token's scale, sum and offset of a block.
+/// The scale, sum and offset of token `t`.
 #[inline(always)]
-pub unsafe fn tail<I: Isa>(block: *const u8) -> v128 {
-    unsafe { vector(block.add(32 * I::VALUE_BYTES)) }
+pub unsafe fn tail<I: Isa, const T: usize>(block: *const u8, t: usize) -> v128 {
+    unsafe { vector(block.add(T * BLOCK * I::VALUE_BYTES + t * TAIL)) }
+}
+
+/// The sums of the first and of the last 16 columns of token `t`.
+#[inline(always)]
+pub unsafe fn half_sums<I: Isa, const T: usize>(block: *const u8, t: usize) -> v128 {
+    unsafe { vector(block.add(T * BLOCK * I::VALUE_BYTES + t * TAIL + 16)) }
 }

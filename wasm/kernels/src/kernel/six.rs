@@ -1,45 +1,59 @@
 //! Weights of 6 bits (Q6_K), which have a scale for each 16 columns, against int8 activations.
 
-use super::{Kernel, Sums, Tile, accumulate, lane, opaque, splat, tail, unroll, vector};
+use super::{
+    Kernel, Sums, Tile, accumulate, half_sums, lane, opaque, repeat, splat, tail, unroll, vector,
+};
 use crate::activations::block_bytes;
 use crate::isa::Isa;
-use crate::matrix::{QUADS, SIX_BYTES};
+use crate::matrix::{LINE, Scales};
 use core::arch::wasm32::*;
 
 pub struct Six;
 
 impl Kernel for Six {
+    const SUMS: usize = 2;
+
     #[inline(always)]
-    unsafe fn sums<I: Isa, const T: usize>(w: *const u8, a: Tile) -> Sums<T> {
+    unsafe fn sums<I: Isa, const T: usize, const Q: usize>(
+        w: *const u8,
+        first: usize,
+        a: Tile,
+    ) -> Sums<T, Q> {
         let one = opaque(I::factor(1));
-        let mut sums = [[f32x4_splat(0.0); T]; QUADS];
-        let (mut w, mut block) = (w, a.packed);
+        let steps = opaque(4);
+        let mut sums = [[f32x4_splat(0.0); T]; Q];
+        let (mut w, mut block) = (unsafe { w.add(16 * first) }, a.packed);
         for _ in 0..a.columns / 32 {
             unsafe {
-                let tokens: [*const u8; T] =
-                    core::array::from_fn(|t| block.add(t * block_bytes::<I>()));
                 unroll!(half < 2, {
-                    unroll!(quad < QUADS, {
-                        let w = w.add((QUADS * half + quad) * SIX_BYTES);
-                        let q: [v128; 4] = core::array::from_fn(|v| vector(w.add(16 * v)));
-                        let (scale, min) = (vector(w.add(64)), vector(w.add(80)));
+                    // A pair sum is at most 2 * 63 * 127: two of them fit 16 bits.
+                    let mut dots = [[[i32x4_splat(0); 2]; T]; Q];
+                    repeat!(v < 4, steps, {
                         unroll!(t < T, {
-                            // A pair sum is at most 2 * 63 * 127: two of them fit 16 bits.
-                            let dot =
-                                |v| I::narrow_dot(q[v], splat::<I, T>(tokens[t], 4 * half + v));
-                            let first = I::narrow_add(dot(0), dot(1));
-                            let last = I::narrow_add(dot(2), dot(3));
+                            let x = splat::<I, T>(block, 4 * half + v, t);
+                            unroll!(quad < Q, {
+                                let q = vector(w.add(LINE * v + 16 * quad));
+                                let dot = &mut dots[quad][t][v / 2];
+                                *dot = I::narrow_add(*dot, I::narrow_dot(q, x));
+                            });
+                        });
+                    });
+                    unroll!(quad < Q, {
+                        let at = w.add(4 * LINE + 16 * quad);
+                        let (scale, min) = (vector(at), vector(at.add(LINE)));
+                        unroll!(t < T, {
+                            let [first, last] = dots[quad][t];
                             let dot = i32x4_add(I::widen(first, one), I::widen(last, one));
-                            let tail = tail::<I>(tokens[t]);
-                            let half_sums = vector(tokens[t].add(32 * I::VALUE_BYTES + 16));
+                            let tail = tail::<I, T>(block, t);
+                            let half_sums = half_sums::<I, T>(block, t);
                             let a_sum =
                                 if half == 0 { lane::<0>(half_sums) } else { lane::<1>(half_sums) };
                             let sum = accumulate(sums[quad][t], dot, scale, lane::<0>(tail));
                             sums[quad][t] = f32x4_add(sum, f32x4_mul(min, a_sum));
                         });
                     });
+                    w = w.add(4 * LINE + Scales::Single.bytes());
                 });
-                w = w.add(2 * QUADS * SIX_BYTES);
                 block = block.add(T * block_bytes::<I>());
             }
         }
