@@ -1,15 +1,15 @@
 /** The matmuls of a step, by how they are cut: each is compiled when a step first needs its cut. */
 import { type Dispatch, dispatcher, type Scope, type Stage, type StepShape } from "./dispatch.ts";
-import { matmulKernel, rowsAtOnce } from "./kernels/matmul.ts";
-import type { MatmulParameters } from "./kernels/matmul_parameters.ts";
+import { matmulKernel, rowsAtOnce, takesBoth } from "./kernels/matmul.ts";
+import type { Arithmetic, MatmulParameters } from "./kernels/matmul_parameters.ts";
 import { type Cut, cutOf, tileOf } from "./kernels/matmul_tiles.ts";
 import type { Linear, MatrixPart } from "./matrix.ts";
 import type { Bound } from "./pipelines.ts";
 import { type ProgramParts, stepOf } from "./program_parts.ts";
 
-/** A part of a matrix, multiplied with a tile of tokens. */
+/** Parts of a matrix, multiplied with a tile of tokens. */
 interface Tiled {
-  /** Along the part's rows. */
+  /** Along the parts' rows. */
   readonly workgroups: number;
   readonly dispatch: (bytes: number, x: number, y?: number) => Dispatch;
   /** Of the weights, and of a token's input and output. */
@@ -54,11 +54,8 @@ export class MatmulStages {
     const byCut = new Map<Cut, readonly Tiled[]>();
     this.#makers[scope].push(async (cut) => {
       const step = stepOf(this.#parts, scope);
-      const made = linear.parts.map((part) =>
-        this.#tiled(linear, part, { ...parameters, tile: tileOf(cut, part.rows) }, {
-          step,
-          ...bound,
-        })
+      const made = joined(linear.parts, this.#parts.arithmetic).map((parts) =>
+        this.#tiled(linear, parts, cut, parameters, { step, ...bound })
       );
       byCut.set(cut, await Promise.all(made));
     });
@@ -73,18 +70,44 @@ export class MatmulStages {
 
   async #tiled(
     { columns, width }: Linear,
-    { type, rows, quants, scales, part }: MatrixPart,
-    parameters: Pick<MatmulParameters, "output" | "norm" | "tile">,
+    [part, second]: Joined,
+    cut: Cut,
+    parameters: Pick<MatmulParameters, "output" | "norm">,
     bound: Readonly<Record<string, Bound>>,
   ): Promise<Tiled> {
     const { pipelines, arithmetic } = this.#parts;
-    const shape = { type, columns, arithmetic, ...parameters };
+    const parts = second ? [part, second] : [part];
+    const rows = sumOf(parts, ({ rows }) => rows);
+    const shape = {
+      ...{ type: part.type, second: second?.type, columns, arithmetic, ...parameters },
+      tile: tileOf(cut, rows),
+    };
     const compiled = await pipelines.compile(matmulKernel(shape));
     return {
-      workgroups: Math.ceil(rows / rowsAtOnce(shape)),
-      dispatch: dispatcher(pipelines, compiled, { quants, scales, part, width, ...bound }),
-      weightBytes: quants.size + scales.size,
+      workgroups: sumOf(parts, ({ rows }) => Math.ceil(rows / rowsAtOnce(shape))),
+      dispatch: dispatcher(pipelines, compiled, {
+        ...{ quants: part.quants, scales: part.scales, part: part.part, width },
+        ...(second && { quants2: second.quants, scales2: second.scales, part2: second.part }),
+        ...bound,
+      }),
+      weightBytes: sumOf(parts, ({ quants, scales }) => quants.size + scales.size),
       tokenBytes: 4 * (columns + rows),
     };
   }
 }
+
+/** A part, or two that differ in type. */
+type Joined = readonly [MatrixPart, MatrixPart?];
+
+/** Neighbours that differ in type share a dispatch where one kernel takes both. */
+function joined(parts: readonly MatrixPart[], arithmetic: Arithmetic): readonly Joined[] {
+  const [part, next, ...rest] = parts;
+  if (part === undefined) return [];
+  if (next && next.type !== part.type && takesBoth(part.type, next.type, arithmetic)) {
+    return [[part, next], ...joined(rest, arithmetic)];
+  }
+  return [[part], ...joined(parts.slice(1), arithmetic)];
+}
+
+const sumOf = <T>(items: readonly T[], value: (item: T) => number): number =>
+  items.reduce((sum, item) => sum + value(item), 0);

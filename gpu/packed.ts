@@ -59,11 +59,11 @@ export function scaleWords(type: TensorType, elements: number): number {
   }
 }
 
-/** The WGSL that reads groups of one tensor type. */
+/** The WGSL that reads groups of one tensor type from two buffers. */
 export interface Decoder {
-  /** WGSL type of the buffer of levels, `quants`. */
+  /** WGSL type of the buffer of levels. */
   readonly quantsType: string;
-  /** Functions that `scales` calls; they read the buffer `scales`. */
+  /** Functions that `scales` calls. */
   readonly functions: string;
   /** Statements that load a group's words under a name. */
   load(name: string, group: string): string;
@@ -78,12 +78,14 @@ export interface Decoder {
   readonly scales: ((group: string) => string) | undefined;
 }
 
-export function decoder(type: TensorType): Decoder {
+/** @param suffix Of the names `quants` and `scales`, where a kernel sees two matrices. */
+export function decoder(type: TensorType, suffix = ""): Decoder {
   const { words, scales, zero } = PACKED[type];
-  const { functions = "", expression } = SCALES[scales](zero);
-  const { integers, ...levels } = LEVELS[type === "BF16" ? type : words];
+  const { functions = "", expression } = SCALES[scales](suffix, zero);
+  const { load, integers, ...levels } = LEVELS[type === "BF16" ? type : words];
   return {
     ...{ ...levels, functions, scales: expression },
+    load: (name, group) => load(`quants${suffix}`, name, group),
     integers: integers && ((name, i) => lowered(integers(name, i), -zero)),
   };
 }
@@ -95,7 +97,10 @@ const lowered = (word: string, zero: number): string => {
   return `(((${word} | 0x80808080u) - ${zeros}) ^ 0x80808080u)`;
 };
 
-type Levels = Pick<Decoder, "quantsType" | "load" | "levels"> & Partial<Pick<Decoder, "integers">>;
+interface Levels
+  extends Pick<Decoder, "quantsType" | "levels">, Partial<Pick<Decoder, "integers">> {
+  readonly load: (quants: string, name: string, group: string) => string;
+}
 
 /** Two words a group: byte i of word j has elements 8j + i and 8j + 4 + i. */
 const nibbles = (word: string, i: number): string => {
@@ -128,21 +133,21 @@ const highBytes = (word: string, width: number, i: number): string => {
 const LEVELS: Readonly<Record<PackedLayout["words"] | "BF16", Levels>> = {
   4: {
     quantsType: "array<vec2<u32>>",
-    load: (name, group) => `let ${name} = quants[${group}];`,
+    load: (quants, name, group) => `let ${name} = ${quants}[${group}];`,
     levels: (name, i) => `vec4<f32>(${nibbles(`${name}[${i >> 1}]`, i)})`,
     integers: (name, i) => nibbleBytes(`${name}[${i >> 1}]`, i),
   },
   // Two groups have two words each, then share the word of the fifth bits.
   5: {
     quantsType: "array<u32>",
-    load: (name, group) => `
+    load: (quants, name, group) => `
     let ${name}_at = ((${group}) >> 1u) * 5u;
     let ${name}_odd = (${group}) & 1u;
     let ${name} = vec2<u32>(
-      quants[${name}_at + 2u * ${name}_odd],
-      quants[${name}_at + 2u * ${name}_odd + 1u],
+      ${quants}[${name}_at + 2u * ${name}_odd],
+      ${quants}[${name}_at + 2u * ${name}_odd + 1u],
     );
-    let ${name}_high = quants[${name}_at + 4u] >> (16u * ${name}_odd);`,
+    let ${name}_high = ${quants}[${name}_at + 4u] >> (16u * ${name}_odd);`,
     levels: (name, i) =>
       `vec4<f32>(${nibbles(`${name}[${i >> 1}]`, i)} | ${highBits(`${name}_high`, 1, i)})`,
     integers: (name, i) =>
@@ -150,10 +155,10 @@ const LEVELS: Readonly<Record<PackedLayout["words"] | "BF16", Levels>> = {
   },
   6: {
     quantsType: "array<u32>",
-    load: (name, group) => `
+    load: (quants, name, group) => `
     let ${name}_at = (${group}) * 3u;
-    let ${name} = vec2<u32>(quants[${name}_at], quants[${name}_at + 1u]);
-    let ${name}_high = quants[${name}_at + 2u];`,
+    let ${name} = vec2<u32>(${quants}[${name}_at], ${quants}[${name}_at + 1u]);
+    let ${name}_high = ${quants}[${name}_at + 2u];`,
     levels: (name, i) =>
       `vec4<f32>(${nibbles(`${name}[${i >> 1}]`, i)} | ${highBits(`${name}_high`, 2, i)})`,
     integers: (name, i) =>
@@ -161,16 +166,16 @@ const LEVELS: Readonly<Record<PackedLayout["words"] | "BF16", Levels>> = {
   },
   8: {
     quantsType: "array<vec4<i32>>",
-    load: (name, group) => `let ${name} = quants[${group}];`,
+    load: (quants, name, group) => `let ${name} = ${quants}[${group}];`,
     levels: (name, i) =>
       `vec4<f32>((vec4<i32>(${name}[${i}]) << vec4<u32>(24u, 16u, 8u, 0u)) >> vec4<u32>(24u))`,
     integers: (name, i) => `bitcast<u32>(${name}[${i}])`,
   },
   16: {
     quantsType: "array<vec4<u32>>",
-    load: (name, group) => `
-    let ${name}_0 = quants[(${group}) * 2u];
-    let ${name}_1 = quants[(${group}) * 2u + 1u];`,
+    load: (quants, name, group) => `
+    let ${name}_0 = ${quants}[(${group}) * 2u];
+    let ${name}_1 = ${quants}[(${group}) * 2u + 1u];`,
     levels: (name, i) => {
       const half = (k: number) => `unpack2x16float(${name}_${i >> 1}[${2 * (i & 1) + k}])`;
       return `vec4<f32>(${half(0)}, ${half(1)})`;
@@ -178,9 +183,9 @@ const LEVELS: Readonly<Record<PackedLayout["words"] | "BF16", Levels>> = {
   },
   BF16: {
     quantsType: "array<vec4<u32>>",
-    load: (name, group) => `
-    let ${name}_0 = quants[(${group}) * 2u];
-    let ${name}_1 = quants[(${group}) * 2u + 1u];`,
+    load: (quants, name, group) => `
+    let ${name}_0 = ${quants}[(${group}) * 2u];
+    let ${name}_1 = ${quants}[(${group}) * 2u + 1u];`,
     levels: (name, i) => {
       const both = (k: number) => {
         const word = `${name}_${i >> 1}[${2 * (i & 1) + k}]`;
@@ -191,8 +196,9 @@ const LEVELS: Readonly<Record<PackedLayout["words"] | "BF16", Levels>> = {
   },
   32: {
     quantsType: "array<vec4<f32>>",
-    load: (name, group) => `let ${name} = (${group}) * 4u;`,
-    levels: (name, i) => `quants[${name} + ${i}u]`,
+    load: (quants, name, group) =>
+      [0, 1, 2, 3].map((i) => `let ${name}_${i} = ${quants}[(${group}) * 4u + ${i}u];`).join("\n"),
+    levels: (name, i) => `${name}_${i}`,
   },
 };
 
@@ -201,36 +207,38 @@ interface Scales {
   readonly expression: Decoder["scales"];
 }
 
-const SCALES: Readonly<Record<ScaleLayout, (zero: number) => Scales>> = {
+const SCALES: Readonly<Record<ScaleLayout, (suffix: string, zero: number) => Scales>> = {
   none: () => ({ expression: undefined }),
-  single: (zero) => ({
+  single: (suffix, zero) => ({
     functions: `
-fn scale_of(pair: u32) -> vec2<f32> {
-  return unpack2x16float(scales[pair >> 1u])[pair & 1u] * vec2<f32>(1.0, ${zero}.0);
+fn scale_of${suffix}(pair: u32) -> vec2<f32> {
+  return unpack2x16float(scales${suffix}[pair >> 1u])[pair & 1u] * vec2<f32>(1.0, ${zero}.0);
 }
 `,
-    expression: (group) => `scale_of((${group}) >> 1u)`,
+    expression: (group) => `scale_of${suffix}((${group}) >> 1u)`,
   }),
-  pair: () => ({ expression: (group) => `unpack2x16float(scales[(${group}) >> 1u])` }),
-  pairs256: () => ({
+  pair: (suffix) => ({
+    expression: (group) => `unpack2x16float(scales${suffix}[(${group}) >> 1u])`,
+  }),
+  pairs256: (suffix) => ({
     functions: `
-fn scale_of(group: u32) -> vec2<f32> {
+fn scale_of${suffix}(group: u32) -> vec2<f32> {
   let at = (group >> 4u) * ${SUPER_WORDS}u;
-  let pair = scales[at + 1u + ((group & 15u) >> 2u)] >> ((group & 2u) * 8u);
-  return unpack2x16float(scales[at]) * vec2<f32>(f32(pair & 255u), -f32((pair >> 8u) & 255u));
+  let pair = scales${suffix}[at + 1u + ((group & 15u) >> 2u)] >> ((group & 2u) * 8u);
+  return unpack2x16float(scales${suffix}[at]) * vec2<f32>(f32(pair & 255u), -f32((pair >> 8u) & 255u));
 }
 `,
-    expression: (group) => `scale_of(${group})`,
+    expression: (group) => `scale_of${suffix}(${group})`,
   }),
-  bytes256: (zero) => ({
+  bytes256: (suffix, zero) => ({
     functions: `
-fn scale_of(group: u32) -> vec2<f32> {
+fn scale_of${suffix}(group: u32) -> vec2<f32> {
   let at = (group >> 4u) * ${SUPER_WORDS}u;
-  let byte = scales[at + 1u + ((group & 15u) >> 2u)] >> ((group & 3u) * 8u);
+  let byte = scales${suffix}[at + 1u + ((group & 15u) >> 2u)] >> ((group & 3u) * 8u);
   let level = f32(bitcast<i32>(byte << 24u) >> 24u);
-  return unpack2x16float(scales[at]).x * level * vec2<f32>(1.0, ${zero}.0);
+  return unpack2x16float(scales${suffix}[at]).x * level * vec2<f32>(1.0, ${zero}.0);
 }
 `,
-    expression: (group) => `scale_of(${group})`,
+    expression: (group) => `scale_of${suffix}(${group})`,
   }),
 };

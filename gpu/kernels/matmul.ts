@@ -8,20 +8,31 @@
  * the tile, a product is made of the same operations in the same order: so a token's result never
  * depends on its neighbours.
  */
-import { type Kernel, PART, read, STEP, uniform, unroll, write } from "../kernel.ts";
+import type { TensorType } from "../../core/model/tensors.ts";
+import { type Binding, type Kernel, PART, read, STEP, uniform, unroll, write } from "../kernel.ts";
 import { decoder } from "../packed.ts";
 import { floatSums } from "./matmul_floats.ts";
 import { integerSums, isInteger } from "./matmul_integers.ts";
-import type { MatmulParameters, Summation } from "./matmul_parameters.ts";
+import type { Arithmetic, MatmulParameters, Summation } from "./matmul_parameters.ts";
 
 /** Bytes of workgroup memory for activations, and for partial sums: they are added in rounds. */
 const STAGED_BYTES = 9216;
 const SUM_BYTES = 4096;
 
-const summationOf = (parameters: MatmulParameters): Summation =>
-  isInteger(parameters) ? integerSums(parameters) : floatSums(parameters);
+/** What the second matrix's names end in. */
+const SECOND = "2";
 
-/** Rows of a workgroup. */
+const summationOf = (parameters: MatmulParameters, suffix = ""): Summation =>
+  isInteger(parameters) ? integerSums(parameters, suffix) : floatSums(parameters, suffix);
+
+/** Whether one kernel takes matrices of both types: it brings activations to either in one way. */
+export function takesBoth(a: TensorType, b: TensorType, arithmetic: Arithmetic): boolean {
+  const [integersA, integersB] = [a, b].map((type) => isInteger({ type, arithmetic }));
+  const [scaledA, scaledB] = [a, b].map((type) => decoder(type).scales !== undefined);
+  return integersA === integersB && scaledA === scaledB;
+}
+
+/** Rows of a workgroup; they are all of one matrix. */
 export const rowsAtOnce = (parameters: MatmulParameters): number =>
   parameters.tile.threads / summationOf(parameters).lanes * parameters.tile.rows;
 
@@ -34,21 +45,24 @@ function slotsOf(
   return tokens * lanes * Math.min(Math.ceil(columns / block / lanes), most);
 }
 
-/** Dispatch: [rows of the part / rowsAtOnce, tokens / those of the tile], rounded up. */
+/**
+ * Dispatch: [rows of the part / rowsAtOnce, tokens / those of the tile], rounded up; of a second part,
+ * the workgroups follow.
+ */
 export function matmulKernel(parameters: MatmulParameters): Kernel {
-  const { type, columns, output, norm, tile } = parameters;
+  const { type, second, columns, output, norm, tile } = parameters;
   const { tokens, rows, threads } = tile;
   const summation = summationOf(parameters);
   const { lanes, staging } = summation;
   const normed = norm !== undefined;
   const slots = slotsOf(parameters, summation);
   return {
-    name: `matmul ${type}${isInteger(parameters) ? " int8" : ""} ${columns} ${output}` +
-      `${normed ? ` norm ${norm}` : ""} ${rows}x${tokens}${staging ? " staged" : ""} by ${threads}`,
+    name: `matmul ${second ? `${type} ${second}` : type}${isInteger(parameters) ? " int8" : ""} ` +
+      `${columns} ${output}${normed ? ` norm ${norm}` : ""} ` +
+      `${rows}x${tokens}${staging ? " staged" : ""} by ${threads}`,
     bindings: [
-      read("quants", decoder(type).quantsType),
-      read("scales", "array<u32>"),
-      uniform("part", "Part"),
+      ...weightsOf(type, ""),
+      ...(second ? weightsOf(second, SECOND) : []),
       uniform("step", "Step"),
       uniform("width", "u32"),
       read("x", "array<vec4<f32>>"),
@@ -57,7 +71,7 @@ export function matmulKernel(parameters: MatmulParameters): Kernel {
       ...(output === "add" ? [read("residual", "array<f32>"), read("sources", "array<u32>")] : []),
     ],
     code: `
-${STEP}${PART}${decoder(type).functions}
+${STEP}${PART}${decoder(type).functions}${second ? decoder(second, SECOND).functions : ""}
 ${staging && normed ? `var<workgroup> block_squares: array<f32, ${slots}>;` : ""}
 ${staging?.memory(slots) ?? ""}
 ${writeOutputs(parameters, summation)}
@@ -68,8 +82,8 @@ fn main(
 ) {
   let lane = thread % ${lanes}u;
   let own_row = thread / ${lanes}u * ${rows}u;
-  let first_row = workgroup.x * ${rowsAtOnce(parameters)}u;
   let first_token = workgroup.y * ${tokens}u;
+  ${ownRows(parameters)}
   ${accumulate(parameters, summation, slots)}
   ${addLanes(parameters, summation)}
 }
@@ -77,22 +91,54 @@ fn main(
   };
 }
 
+const weightsOf = (type: TensorType, suffix: string): readonly Binding[] => [
+  read(`quants${suffix}`, decoder(type, suffix).quantsType),
+  read(`scales${suffix}`, "array<u32>"),
+  uniform(`part${suffix}`, "Part"),
+];
+
+/** Which part a workgroup's rows are of, and the first of them. */
+function ownRows(parameters: MatmulParameters): string {
+  const rows = rowsAtOnce(parameters);
+  if (parameters.second === undefined) {
+    return `
+  let own_part = part;
+  let first_row = workgroup.x * ${rows}u;`;
+  }
+  return `
+  let groups = (part.rows + ${rows - 1}u) / ${rows}u;
+  let is_second = workgroup.x >= groups;
+  var own_part = part;
+  if (is_second) {
+    own_part = part${SECOND};
+  }
+  let first_row = (workgroup.x - select(0u, groups, is_second)) * ${rows}u;`;
+}
+
 /** A thread's part of the sums, and, where the input is normalised, of the squares. */
 function accumulate(parameters: MatmulParameters, summation: Summation, slots: number): string {
-  const { columns, norm, tile: { tokens, rows } } = parameters;
+  const { second, columns, norm, tile: { tokens, rows } } = parameters;
   const blocks = columns / summation.block;
   const loop = summation.staging ? stagedLoop : directLoop;
+  const own = loop(parameters, summation, slots);
   // Rows and tokens beyond the end are read as the last one, and never written.
   return `
   ${
     unroll(
       rows,
-      (r) => `let row${r} = min(first_row + own_row + ${r}u, part.rows - 1u) * ${blocks}u;`,
+      (r) => `let row${r} = min(first_row + own_row + ${r}u, own_part.rows - 1u) * ${blocks}u;`,
     )
   }
   ${unroll(rows, (r) => unroll(tokens, (t) => `var sum${r}_${t} = 0.0;`))}
   ${norm === undefined ? "" : unroll(tokens, (t) => `var square${t} = 0.0;`)}
-  ${loop(parameters, summation, slots)}`;
+  ${
+    second === undefined ? own : `
+  if (is_second) {
+  ${loop(parameters, summationOf({ ...parameters, type: second }, SECOND), slots)}
+  } else {
+  ${own}
+  }`
+  }`;
 }
 
 /** Each lane reads the activations of its blocks from their buffer. */
@@ -157,7 +203,7 @@ function addLanes(parameters: MatmulParameters, summation: Summation): string {
         `sum${r}_${index * atOnce + t};`))
   }
   workgroupBarrier();
-  write_outputs(thread, first_row, first_token, ${index * atOnce}u);`;
+  write_outputs(own_part, thread, first_row, first_token, ${index * atOnce}u);`;
   return `
   ${norm === undefined ? "" : squares}
   ${
@@ -188,7 +234,7 @@ function writeOutputs(parameters: MatmulParameters, summation: Summation): strin
 /** Parts of the sums: [row][token of the round][lane]. */
 var<workgroup> sums: array<f32, ${rows * atOnce * lanes}>;
 ${norm === undefined ? "" : `var<workgroup> squares: array<f32, ${tokens * lanes}>;`}
-fn write_outputs(thread: u32, first_row: u32, first_token: u32, round: u32) {
+fn write_outputs(part: Part, thread: u32, first_row: u32, first_token: u32, round: u32) {
   for (var i = thread; i < ${rows / perOutput * atOnce}u; i += ${threads}u) {
     let slot = i % ${atOnce}u;
     let token = first_token + round + slot;

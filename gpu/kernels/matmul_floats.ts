@@ -9,7 +9,8 @@ import type { MatmulParameters, Summation } from "./matmul_parameters.ts";
 
 const VECTORS = GROUP / 4;
 
-export function floatSums(parameters: MatmulParameters): Summation {
+/** @param suffix Of the buffers with the weights. */
+export function floatSums(parameters: MatmulParameters, suffix: string): Summation {
   const staging = {
     bytes: 4 * GROUP + 8,
     memory: (slots: number) => memory(parameters, slots),
@@ -18,7 +19,7 @@ export function floatSums(parameters: MatmulParameters): Summation {
     block: GROUP,
     lanes: 16,
     ...(parameters.tile.staged && { staging }),
-    products: (slots, at) => products(parameters, slots, at),
+    products: (slots, at) => products(parameters, suffix, slots, at),
   };
 }
 
@@ -74,11 +75,12 @@ fn stage(to: u32, token: u32, block: u32) {
 
 function products(
   parameters: MatmulParameters,
+  suffix: string,
   slots: number,
   at: (token: number) => string,
 ): string {
   const { type, tile: { tokens, rows, staged } } = parameters;
-  const { load, levels, scales } = decoder(type);
+  const { load, levels, scales } = decoder(type, suffix);
   const eachPair = (text: (r: number, t: number) => string) =>
     unroll(rows, (r) => unroll(tokens, (t) => text(r, t)));
   const input = (i: number, t: number) =>

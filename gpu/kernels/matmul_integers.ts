@@ -20,12 +20,13 @@ export const isInteger = (
   { type, arithmetic }: Pick<MatmulParameters, "type" | "arithmetic">,
 ): boolean => arithmetic === "int8" && decoder(type).integers !== undefined;
 
-export function integerSums(parameters: MatmulParameters): Summation {
+/** @param suffix Of the buffers with the weights. */
+export function integerSums(parameters: MatmulParameters, suffix: string): Summation {
   return {
     block: BLOCK,
     lanes: 8,
     staging: { bytes: BLOCK + 12, memory: (slots) => memory(parameters, slots) },
-    products: (slots, at) => products(parameters, slots, at),
+    products: (slots, at) => products(parameters, suffix, slots, at),
   };
 }
 
@@ -70,10 +71,12 @@ fn stage(to: u32, token: u32, block: u32) {
 
 function products(
   { type, tile: { tokens, rows } }: MatmulParameters,
+  suffix: string,
   slots: number,
   at: (token: number) => string,
 ): string {
-  const { load, scales = () => "vec2<f32>(1.0, 0.0)", integers = () => "0u" } = decoder(type);
+  const weights = decoder(type, suffix);
+  const { load, scales = () => "vec2<f32>(1.0, 0.0)", integers = () => "0u" } = weights;
   const layout = PACKED[type].scales;
   // Where both halves have scales of their own, each joins by itself.
   const apart = layout === "bytes256";

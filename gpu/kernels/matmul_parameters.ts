@@ -21,6 +21,8 @@ export interface Tile {
 
 export interface MatmulParameters {
   readonly type: TensorType;
+  /** Of a second matrix, whose rows follow: `quants2`, `scales2`, `part2`. */
+  readonly second?: TensorType | undefined;
   readonly columns: number;
   readonly arithmetic: Arithmetic;
   /**

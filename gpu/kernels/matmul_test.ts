@@ -146,6 +146,36 @@ for (const arithmetic of ARITHMETICS) {
   });
 
   Deno.test({
+    name: `matmul in ${arithmetic} of two matrices in two types gives the bits of each alone`,
+    ignore: ADAPTER === undefined,
+  }, async () => {
+    const probe = await GpuProbe.open();
+    const columns = 768;
+    const x = normals(9 * columns, 1, randomNumbers(3));
+    const gain = normals(columns, 1, randomNumbers(4));
+    const above = matrix("Q4_K", 75, columns), below = matrix("Q6_K", 34, columns, 8);
+    for (const tile of [FEW, TILES.at(-1)!]) {
+      const given = { type: "Q4_K", arithmetic, output: "store", norm: EPSILON, tile } as const;
+      const first = await multiply(probe, above, x, given, { gain });
+      const then = await multiply(probe, below, x, { ...given, type: "Q6_K" }, { gain });
+      const both = { ...given, second: "Q6_K", columns } as const;
+      const groups = [75, 34].reduce((sum, rows) => sum + Math.ceil(rows / rowsAtOnce(both)), 0);
+      const y = new Float32Array(9 * 109);
+      await probe.run(matmulKernel(both), {
+        ...{ quants: above.quants, scales: above.scales, part: Uint32Array.of(0, 75) },
+        ...{ quants2: below.quants, scales2: below.scales, part2: Uint32Array.of(75, 34) },
+        ...{ step: Uint32Array.of(9), width: Uint32Array.of(109), x, y, gain },
+      }, [groups, Math.ceil(9 / tile.tokens)]);
+      for (let t = 0; t < 9; t++) {
+        const row = y.subarray(109 * t, 109 * (t + 1));
+        assertEquals(row.subarray(0, 75), first.subarray(75 * t, 75 * (t + 1)));
+        assertEquals(row.subarray(75), then.subarray(34 * t, 34 * (t + 1)));
+      }
+    }
+    probe.close();
+  });
+
+  Deno.test({
     name:
       `matmul in ${arithmetic} normalises its input, adds to the residual stream, applies SwiGLU`,
     ignore: ADAPTER === undefined,
