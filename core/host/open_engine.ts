@@ -163,11 +163,11 @@ async function onRealGpu(
 }
 
 /**
- * Whether there is no WebGPU to be had, or not for this model. A device that fails once it is there is
- * an error to be seen, not a reason to be slow.
+ * Whether there is no WebGPU to be had, not for this model or context, or one that fails to load it.
+ * WASM refuses by itself what is wrong with a setting; anything else is a mistake in this project.
  */
-function isRefusal(error: unknown): error is BackendError | ModelError {
-  return error instanceof BackendError ? !error.fatal : error instanceof ModelError;
+function isRefusal(error: unknown): error is Error {
+  return [BackendError, ModelError, RangeError].some((type) => error instanceof type);
 }
 
 /** Lends a model's sources to `use`, and closes them where it opened them. */

@@ -14,7 +14,7 @@ import { openModel } from "../../core/model/gguf/open_model.ts";
 import { MemorySource } from "../../core/model/memory_source.ts";
 import { createWebGpuBackend } from "../../gpu/backend.ts";
 import { createWasmBackend } from "../../wasm/backend.ts";
-import { capturedGpu } from "../support/captured_gpu.ts";
+import { adapterOf, capturedGpu, withGpu } from "../support/captured_gpu.ts";
 import { request, run } from "../support/engine_runs.ts";
 import { ADAPTER } from "../support/gpu.ts";
 import { writeGguf } from "../support/gguf_writer.ts";
@@ -113,87 +113,72 @@ Deno.test({ name: "openEngine on WebGPU draws the greedy tokens of WASM", ignore
 /** Opens a backend by default where `navigator.gpu` is another. */
 async function createAuto(
   gpu: unknown,
-  mayAsk = true,
-  model = MODEL,
+  { mayAsk = true, model = MODEL, context }: {
+    readonly mayAsk?: boolean;
+    readonly model?: Uint8Array<ArrayBuffer>;
+    readonly context?: number;
+  } = {},
 ): Promise<{ readonly kind: string; readonly lines: string[] }> {
   const lines: string[] = [];
   const { files } = await openModel([new MemorySource("tiny.gguf", model)]);
-  const own = Object.getOwnPropertyDescriptor(navigator, "gpu");
-  Object.defineProperty(navigator, "gpu", { value: gpu, configurable: true });
-  try {
-    const log = (line: string) => void lines.push(line);
-    const asks = () => Promise.resolve(mayAsk);
-    const backend = await createBackend(files, { kvBlocks: 64 }, log, asks);
-    await backend.dispose();
-    return { kind: backend.describe().kind, lines };
-  } finally {
-    if (own) Object.defineProperty(navigator, "gpu", own);
-    else delete (navigator as { gpu?: GPU }).gpu;
-  }
+  const settings = { kvBlocks: 64, ...(context !== undefined && { context }) };
+  const log = (line: string) => void lines.push(line);
+  const asks = () => Promise.resolve(mayAsk);
+  const backend = await withGpu(gpu, () => createBackend(files, settings, log, asks));
+  await backend.dispose();
+  return { kind: backend.describe().kind, lines };
 }
-
-const adapter = (
-  description: string,
-  requestDevice: (options?: GPUDeviceDescriptor) => Promise<unknown>,
-) => ({
-  features: new Set(),
-  limits: {},
-  info: { description, vendor: "", architecture: "", device: "" },
-  requestDevice,
-});
 
 Deno.test("createBackend takes WASM by default where WebGPU is of no use, and says so", async () => {
   const refuse = () => Promise.reject(new Error("out of devices"));
   const cases: [gpu: unknown, said: string][] = [
     [undefined, "Cannot use WebGPU: this runtime has none"],
     [{ requestAdapter: () => Promise.resolve(null) }, "WebGPU has no adapter"],
-    [
-      { requestAdapter: () => Promise.resolve(adapter("llvmpipe", refuse)) },
-      "WebGPU has only a software adapter (llvmpipe)",
-    ],
-    [
-      { requestAdapter: () => Promise.resolve(adapter("Some GPU", refuse)) },
-      "Cannot open a WebGPU device: out of devices",
-    ],
+    [adapterOf("llvmpipe", refuse), "WebGPU has only a software adapter (llvmpipe)"],
+    [adapterOf("Some GPU", refuse), "Cannot open a WebGPU device: out of devices"],
   ];
   for (const [gpu, said] of cases) {
     assertEquals(await createAuto(gpu), { kind: "wasm", lines: [`${said}; using WASM`] });
   }
 });
 
-Deno.test({
-  name: "createBackend takes WASM by default for a model that only WASM can run",
-  ignore,
-}, async () => {
-  const own = navigator.gpu;
-  const gpu = {
-    async requestAdapter() {
-      const found = await own.requestAdapter();
-      return {
-        ...adapter("Some GPU", (options) => found!.requestDevice(options)),
-        limits: found!.limits,
-      };
-    },
-  };
+/** A model whose up projection has another type than its gate projection. */
+function modelOfTwoTypes() {
   const { metadata, tensors } = tinyModelSpec({ type: "F16" });
   const up = (name: string) => name === "blk.1.ffn_up.weight";
   const other = tinyModelSpec({ type: "F32" }).tensors.filter(({ name }) => up(name));
-  const model = writeGguf({
-    metadata,
-    tensors: [...tensors.filter(({ name }) => !up(name)), ...other],
-  });
-  assertEquals(await createAuto(gpu, true, model), {
-    kind: "wasm",
-    lines: [
-      "Cannot load blk.1.ffn_up.weight on WebGPU: its type is F32, allowed is F16, the type of " +
-      "blk.1.ffn_gate.weight; using WASM",
+  return writeGguf({ metadata, tensors: [...tensors.filter(({ name }) => !up(name)), ...other] });
+}
+
+Deno.test({
+  name: "createBackend takes WASM by default where only WASM runs the model, and says why",
+  ignore,
+}, async () => {
+  const own = navigator.gpu;
+  const open = async () => await (await own.requestAdapter())!.requestDevice();
+  const broken = async () =>
+    Object.assign(await open(), {
+      createComputePipelineAsync: () => Promise.reject(new DOMException("a driver's own bug")),
+    });
+  const cases: [Parameters<typeof createAuto>, said: string][] = [
+    [
+      [adapterOf("Some GPU", open), { model: modelOfTwoTypes() }],
+      "Cannot load blk.1.ffn_up.weight on WebGPU: its type is F32, allowed is F16",
     ],
-  });
+    [[adapterOf("Some GPU", open), { context: 2 ** 22 }], "Cannot create WebGPU backend: "],
+    [[adapterOf("Some GPU", broken)], "Cannot compile kernel "],
+  ];
+  for (const [given, said] of cases) {
+    const { kind, lines: [line = "", ...more] } = await createAuto(...given);
+    assertEquals([kind, more], ["wasm", []]);
+    assertStringIncludes(line, said);
+    assertMatch(line, /; using WASM$/);
+  }
 });
 
 Deno.test("createBackend asks for no adapter by default where there can be no GPU", async () => {
   const gpu = { requestAdapter: () => Promise.reject(new Error("asked")) };
-  assertEquals(await createAuto(gpu, false), { kind: "wasm", lines: [] });
+  assertEquals(await createAuto(gpu, { mayAsk: false }), { kind: "wasm", lines: [] });
 });
 
 Deno.test("openEngine says why WebGPU cannot be had where it was asked for", async () => {
