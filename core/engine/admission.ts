@@ -17,6 +17,9 @@ export function checkRequest(request: SequenceRequest, info: EngineInfo): void {
   checkAttention(request, info);
   checkTokens("stop_token_ids", request.stopTokens ?? [], info.config.vocabularySize);
   const { logitBias = [] } = request.sampling;
+  if (!Array.isArray(logitBias) || !logitBias.every(Array.isArray)) {
+    throw refuse("logit_bias", logitBias, "pairs of a token id and a number");
+  }
   checkTokens("logit_bias", logitBias.map(([token]) => token), info.config.vocabularySize);
   for (const [, bias] of logitBias) {
     if (!(bias < Infinity)) throw refuse("logit_bias", bias, "a finite number or -Infinity");
@@ -68,8 +71,9 @@ function checkNumbers(request: SequenceRequest, { limits }: EngineInfo): void {
   for (const [param, value, allows, allowed] of rules) {
     if (value !== undefined && !allows(value)) throw refuse(param, value, allowed);
   }
-  if (sampling.seed < 0n || sampling.seed > MAX_SEED) {
-    throw refuse("seed", sampling.seed, `a whole number from 0 to ${MAX_SEED}`);
+  const { seed } = sampling;
+  if (typeof seed !== "bigint" || seed < 0n || seed > MAX_SEED) {
+    throw refuse("seed", seed, `a bigint from 0 to ${MAX_SEED}`);
   }
 }
 

@@ -39,6 +39,32 @@ export interface LocalEngineOptions {
   readonly hashBlock?: BlockHash;
 }
 
+/** Whole numbers, from 1 on but where 0 makes sense. */
+const LEAST = {
+  maxRunning: 1,
+  maxWaiting: 1,
+  stepTokens: 1,
+  prefillChunk: 1,
+  hostBytes: 0,
+  eventBuffer: 1,
+} as const;
+
+/** @throws {RangeError} An option is out of range; the message says what is allowed. */
+function checkOptions(options: LocalEngineOptions): void {
+  for (const [name, least] of Object.entries(LEAST)) {
+    const value = options[name as keyof typeof LEAST];
+    const whole = Number.isInteger(value) || value === Infinity;
+    if (value === undefined || (whole && value >= least)) continue;
+    throw new RangeError(`Cannot use ${name} ${value}: it takes a whole number from ${least} on`);
+  }
+  const { entropyFloor = 0 } = options;
+  if (!(entropyFloor >= 0 && entropyFloor < Infinity)) {
+    throw new RangeError(
+      `Cannot use entropy floor ${entropyFloor}: it takes a finite number from 0 on`,
+    );
+  }
+}
+
 export function schedulerOptions(backend: Backend, options: LocalEngineOptions): SchedulerOptions {
   const { limits } = backend;
   const { kvBytes } = backend.describe();
@@ -58,12 +84,8 @@ export function schedulerOptions(backend: Backend, options: LocalEngineOptions):
 
 export function engineInfo(backend: Backend, options: LocalEngineOptions): EngineInfo {
   const { limits } = backend;
+  checkOptions(options);
   const { entropyFloor = 0 } = options;
-  if (!(entropyFloor >= 0 && entropyFloor < Infinity)) {
-    throw new RangeError(
-      `Cannot use entropy floor ${entropyFloor}: it takes a finite number from 0 on`,
-    );
-  }
   return {
     config: backend.config,
     backend: backend.describe(),

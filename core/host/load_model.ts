@@ -2,6 +2,7 @@
 import type { LanguageModel } from "../language_model.ts";
 import { chatTemplateFromGguf } from "../model/chat_template_gguf.ts";
 import { openModel } from "../model/gguf/open_model.ts";
+import { checkNames, type Names, show } from "../options.ts";
 import type { ByteSource } from "../model/source.ts";
 import { tokenizerFromGguf } from "../model/tokenizer_gguf.ts";
 import { createTokenizer } from "../../wasm/tokenizer.ts";
@@ -36,11 +37,33 @@ export interface LoadOptions extends EngineSettings {
   readonly signal?: AbortSignal;
 }
 
+const OPTIONS: Names<LoadOptions> = {
+  model: true,
+  modelDir: true,
+  id: true,
+  worker: true,
+  backend: true,
+  threads: true,
+  gpuArithmetic: true,
+  context: true,
+  kvBlocks: true,
+  prefillChunk: true,
+  maxWaiting: true,
+  policy: true,
+  tail: true,
+  attention: true,
+  entropyFloor: true,
+  onProgress: true,
+  log: true,
+  signal: true,
+};
+
 /**
  * Loads a model, fetching it first where it is not there yet.
  *
  * @throws {ModelError} The model cannot be found, fetched or used; the message says why.
  * @throws {RangeError} A setting is out of range.
+ * @throws {TypeError} There is no such option, or `model` is of another type.
  *
  * @example
  * ```ts
@@ -48,7 +71,13 @@ export interface LoadOptions extends EngineSettings {
  * ```
  */
 export async function loadModel(options: LoadOptions = {}): Promise<LanguageModel> {
+  checkNames("loadModel", options, OPTIONS);
   const { model = DEFAULT_MODEL } = options;
+  if (typeof model !== "string" && !(Array.isArray(model) && model.length > 0)) {
+    throw new TypeError(
+      `Cannot use ${show(model)} as model: it is a name, a path, a URL, or an array of sources`,
+    );
+  }
   const { id, location } = typeof model === "string"
     ? await findModel(model, options)
     : { id: model[0]?.name ?? "model", location: { sources: model } };

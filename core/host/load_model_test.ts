@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertRejects } from "@std/assert";
 import { openAsBlob } from "node:fs";
 import { join } from "node:path";
 import { temporaryDirectory } from "../../tests/support/temporary_directory.ts";
@@ -7,7 +7,7 @@ import { generate } from "../generate.ts";
 import { LocalEngine } from "../engine/local_engine.ts";
 import { BlobSource, MemorySource } from "../model/memory_source.ts";
 import type { ByteSource } from "../model/source.ts";
-import { loadModel } from "./load_model.ts";
+import { loadModel, type LoadOptions } from "./load_model.ts";
 
 const bytes = tinyModel();
 
@@ -35,4 +35,20 @@ Deno.test("loadModel keeps a blob that cannot be cloned in this thread", async (
   await Deno.writeFile(path, bytes);
   const { here, tokens } = await say(new BlobSource("tiny.gguf", await openAsBlob(path)));
   assert(here && tokens.length > 0);
+});
+
+Deno.test("loadModel refuses options that it does not have or cannot use", async () => {
+  const refused = (kind: typeof Error, message: string, options: unknown) =>
+    assertRejects(() => loadModel(options as LoadOptions), kind, message);
+  const model = [new MemorySource("tiny.gguf", bytes)];
+  await refused(TypeError, 'option "contextLength" of loadModel', { model, contextLength: 64 });
+  for (const options of [null, "smollm2"]) {
+    await refused(TypeError, "options of loadModel: they are an object", options);
+  }
+  for (const none of [5, [], {}]) await refused(TypeError, "as model", { model: none });
+  await refused(TypeError, "options of attention", { model, attention: "mass" });
+  await refused(TypeError, 'option "masses" of attention', { model, attention: { masses: 1 } });
+  await refused(RangeError, "Cannot use maxWaiting -1", { model, maxWaiting: -1 });
+  await refused(RangeError, "Cannot use prefillChunk 0", { model, prefillChunk: 0 });
+  await refused(RangeError, 'Cannot use policy "x"', { model, policy: "x" });
 });

@@ -1,5 +1,6 @@
 /** Holds the model while it loads, once it is there, or the reason why it will not come. */
 import type { LanguageModel } from "../language_model.ts";
+import { show } from "../options.ts";
 import { unavailable } from "./api_error.ts";
 
 /** A model, one that is on its way, or a function that fetches it when the first request comes. */
@@ -20,10 +21,11 @@ export class ModelSlot {
   #state: ModelState = { status: "loading" };
   #load: (() => PromiseLike<LanguageModel> | LanguageModel) | undefined;
 
+  /** @throws {TypeError} It is none of these. */
   constructor(source: ModelSource) {
     if (typeof source === "function") this.#load = source;
-    else if ("then" in source) this.#wait(source);
-    else this.#state = { status: "ready", model: source };
+    else if (isPromise(source)) this.#wait(source);
+    else this.#state = { status: "ready", model: asModel(source) };
   }
 
   /** Where things stand; starts a load that waits for the first request. */
@@ -48,11 +50,22 @@ export class ModelSlot {
 
   #wait(pending: PromiseLike<LanguageModel>): void {
     pending.then(
-      (model) => this.#state = { status: "ready", model },
-      (error) => {
-        const reason = error instanceof Error ? error.message : String(error);
-        this.#state = { status: "failed", message: `the model could not be loaded: ${reason}` };
-      },
-    );
+      (model) => this.#state = { status: "ready", model: asModel(model) },
+    ).then(undefined, (error) => {
+      const reason = error instanceof Error ? error.message : String(error);
+      this.#state = { status: "failed", message: `the model could not be loaded: ${reason}` };
+    });
   }
+}
+
+function isPromise<T>(source: T | PromiseLike<T>): source is PromiseLike<T> {
+  return typeof source === "object" && source !== null && "then" in source;
+}
+
+function asModel(given: LanguageModel): LanguageModel {
+  if (given?.engine !== undefined && given.tokenizer !== undefined) return given;
+  throw new TypeError(
+    `Cannot use ${show(given)} as a model: it is what loadModel gives, a promise of that, ` +
+      "or a function that gives either",
+  );
 }

@@ -2,6 +2,7 @@
 import type { cors } from "hono/cors";
 import type { AccessLogger } from "./exchange.ts";
 import type { ModelSource } from "./model_slot.ts";
+import { checkNames, type Names } from "../options.ts";
 
 export type CorsOptions = NonNullable<Parameters<typeof cors>[0]>;
 
@@ -21,10 +22,25 @@ export interface EntropicOptions {
   readonly logger?: AccessLogger;
 }
 
+const OPTIONS: Names<EntropicOptions> = {
+  model: true,
+  apiKeys: true,
+  cors: true,
+  bodyLimit: true,
+  maxChoices: true,
+  keepAliveSeconds: true,
+  logger: true,
+};
+
 /** The options with every default filled in. */
 export type Settings = Required<Omit<EntropicOptions, "apiKeys" | "logger">>;
 
+/**
+ * @throws {TypeError} There is no such option.
+ * @throws {RangeError} An option is out of range.
+ */
 export function withDefaults(options: EntropicOptions): Settings {
+  checkNames("entropic", options, OPTIONS);
   return {
     model: options.model,
     cors: options.cors ?? { origin: "*" },
@@ -41,7 +57,8 @@ function atLeast(name: string, value: number, least: number): number {
   );
 }
 
-/** Tells `entropic(model)` from `entropic(options)`. */
+/** Tells `entropic(model)` from `entropic(options)`, whose `model` may have been forgotten. */
 export function isOptions(argument: ModelSource | EntropicOptions): argument is EntropicOptions {
-  return typeof argument === "object" && "model" in argument;
+  if (typeof argument !== "object" || argument === null) return false;
+  return Object.keys(argument).some((name) => Object.hasOwn(OPTIONS, name));
 }

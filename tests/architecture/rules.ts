@@ -11,6 +11,8 @@ export interface Area {
   readonly packages: readonly string[];
 }
 
+/** What any part may say no with. */
+const REFUSALS = ["core/errors.ts", "core/options.ts"];
 const CONTRACTS = ["core/engine/backend.ts", "core/errors.ts"];
 /** The contract, and what every backend that implements it has to check and to count. */
 const BACKEND_KIT = [
@@ -23,11 +25,12 @@ const BACKEND_KIT = [
 
 export const AREAS: readonly Area[] = [
   { path: "core/errors.ts", may: [], packages: [] },
+  { path: "core/options.ts", may: [], packages: [] },
   { path: "core/entropic/", may: [], packages: [] },
   { path: "core/model/", may: ["core/errors.ts"], packages: ["@huggingface/jinja"] },
   {
     path: "core/engine/",
-    may: ["core/entropic/", "core/model/", "core/errors.ts"],
+    may: ["core/entropic/", "core/model/", ...REFUSALS],
     packages: [],
   },
   {
@@ -37,7 +40,7 @@ export const AREAS: readonly Area[] = [
   },
   {
     path: "core/generate.ts",
-    may: ["core/engine/engine.ts", "core/model/", "core/language_model.ts", "core/errors.ts"],
+    may: ["core/engine/engine.ts", "core/model/", "core/language_model.ts", ...REFUSALS],
     packages: [],
   },
   {
@@ -47,7 +50,8 @@ export const AREAS: readonly Area[] = [
       "core/entropic/",
       "core/model/",
       "core/language_model.ts",
-      ...CONTRACTS,
+      "core/engine/backend.ts",
+      ...REFUSALS,
     ],
     packages: ["hono", "@hono/zod-openapi", "zod"],
   },

@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch } from "@std/assert";
+import { assertEquals, assertMatch, assertThrows } from "@std/assert";
 import { entropic } from "../../core/server/app.ts";
 import { fakeModel } from "../support/fake_engine.ts";
 import { CHAT, type Json, MESSAGES, post } from "./requests.ts";
@@ -92,4 +92,25 @@ Deno.test("/health tells model, backend and engine", async () => {
       kv_blocks_total: 100,
     },
   });
+});
+
+Deno.test("what is no model is refused at once, or told by /health when it comes late", async () => {
+  const make = (argument: unknown) => () => entropic(argument as ReturnType<typeof fakeModel>);
+  for (const none of [null, undefined, 5, "smollm2", {}, { model: null }, { apiKeys: ["k"] }]) {
+    assertThrows(make(none), TypeError, "as a model: it is what loadModel gives");
+  }
+  const app = make(Promise.resolve({}))();
+  await settle();
+  const body = await (await app.request("/health")).json();
+  assertEquals(body.status, "failed");
+  assertMatch(body.error.message, /as a model: it is what loadModel gives/);
+});
+
+Deno.test("an option that there is not is refused, lest a door stays open", () => {
+  const options = { model: fakeModel(), apiKey: "secret" };
+  assertThrows(
+    () => entropic(options),
+    TypeError,
+    'option "apiKey" of entropic: there are model, ',
+  );
 });

@@ -8,6 +8,7 @@ import {
   type MassByLength,
 } from "../../entropic/pruning.ts";
 import { DIVERGENCE_BOUND, LEAST_BOUND } from "../../entropic/safeguards.ts";
+import { checkNames, type Names } from "../../options.ts";
 import type { BackendInfo } from "../backend.ts";
 import type { AttentionInfo } from "../engine.ts";
 
@@ -30,6 +31,20 @@ export interface AttentionSettings extends Partial<AttentionControl> {
   readonly shadowEvery?: number;
 }
 
+const SETTINGS: Names<AttentionSettings> = {
+  policy: true,
+  mass: true,
+  minBlocks: true,
+  gain: true,
+  threshold: true,
+  massByLength: true,
+  denseBelow: true,
+  leastMass: true,
+  leastBlocks: true,
+  divergence: true,
+  shadowEvery: true,
+};
+
 /** The settings with every default filled in but those of single requests. */
 export interface AttentionRules {
   readonly control: AttentionControl;
@@ -41,7 +56,10 @@ export interface AttentionRules {
   readonly shadowEvery: number;
 }
 
-/** @throws {RangeError} A setting is out of range; the message says what is allowed. */
+/**
+ * @throws {RangeError} A setting is out of range; the message says what is allowed.
+ * @throws {TypeError} There is no such setting.
+ */
 export function attentionRules(settings: AttentionSettings = {}): AttentionRules {
   checkSettings(settings);
   const { policy = "off", mass, massByLength = [], minBlocks, gain, threshold } = settings;
@@ -87,6 +105,7 @@ function floorOf({ leastMass, leastBlocks }: AttentionSettings): AttentionFloor 
 }
 
 function checkSettings(settings: AttentionSettings): void {
+  checkNames("attention", settings, SETTINGS);
   const { policy, ...numbers } = settings;
   if (policy !== undefined && !ATTENTION_POLICIES.includes(policy)) {
     throw new RangeError(
