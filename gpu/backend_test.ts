@@ -316,7 +316,11 @@ Deno.test(
     const going = backend.forward([part(text(60), 0, blocks(4))]);
     captured.devices[0]!.destroy();
     for (const call of [going, backend.forward([part(text(3), 0, blocks(1))])]) {
-      const error = await assertRejects(() => call, BackendError, "WebGPU device");
+      const error = await assertRejects(
+        () => call,
+        BackendError,
+        "Cannot compute: the WebGPU device ",
+      );
       assert(error.fatal);
     }
   },

@@ -63,7 +63,9 @@ export async function openDevice(options: DeviceOptions = {}): Promise<Device> {
     name: adapterName(adapter.info),
     software: isSoftware(adapter.info),
     bindingBytes: Math.min(gpu.limits.maxStorageBufferBindingSize, gpu.limits.maxBufferSize),
-    lost: gpu.lost.then(({ reason, message }) => message || reason || "unknown reason"),
+    lost: gpu.lost.then(({ reason, message }) =>
+      reason === "destroyed" ? reason : message || "unknown reason"
+    ),
   };
 }
 

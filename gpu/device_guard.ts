@@ -12,7 +12,7 @@ export class DeviceGuard {
 
   constructor({ gpu, lost }: Device) {
     this.#gpu = gpu;
-    void lost.then((reason) => this.fail(`the WebGPU device was lost: ${reason}`));
+    void lost.then((reason) => this.fail(`the WebGPU device was lost (${reason})`));
     gpu.addEventListener("uncapturederror", (event) => {
       this.fail(`the WebGPU device failed: ${messageOf((event as GPUUncapturedErrorEvent).error)}`);
     });
@@ -49,6 +49,7 @@ export class DeviceGuard {
   }
 
   #error(cause?: unknown): BackendError {
-    return new BackendError(this.#failure ?? "", { fatal: true }, { cause });
+    const message = `Cannot compute: ${this.#failure}`;
+    return new BackendError(message, { fatal: true }, { cause });
   }
 }

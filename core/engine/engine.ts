@@ -252,6 +252,8 @@ export interface EngineStats {
   /** Of all steps. */
   readonly cost: Cost;
   readonly attention: AttentionState;
+  /** Times that a backend was lost and another took its place. */
+  readonly rebuilds: number;
   /** Seconds spent inside `Backend.forward`. */
   readonly forwardSeconds: number;
   /** Seconds spent in steps outside `Backend.forward`. */

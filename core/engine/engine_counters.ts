@@ -17,6 +17,7 @@ export class EngineCounters {
   forwardTime = 0;
   #promptTokens = 0;
   #cachedTokens = 0;
+  #rebuilds = 0;
   /** Of schedulers that went down with their backend. */
   #pastPreemptions = 0;
   readonly #finished: Record<FinishReason | "error", number> = {
@@ -36,7 +37,9 @@ export class EngineCounters {
     this.#finished[reason]++;
   }
 
+  /** The scheduler went down with its backend, and another has taken over. */
   schedulerLost(scheduler: Scheduler): void {
+    this.#rebuilds++;
     this.#pastPreemptions += scheduler.preemptions;
   }
 
@@ -61,6 +64,7 @@ export class EngineCounters {
       tau: this.tau,
       cost: this.cost,
       attention: this.attention,
+      rebuilds: this.#rebuilds,
       forwardSeconds: this.forwardTime / 1000,
       overheadSeconds: (this.stepTime - this.forwardTime) / 1000,
     };

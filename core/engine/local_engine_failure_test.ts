@@ -66,8 +66,10 @@ Deno.test("LocalEngine rebuilds a lost backend and serves what had not begun", a
     },
   });
   let rebuilt = 0;
+  const lines: string[] = [];
   const engine = new LocalEngine(first, {
     maxRunning: 2,
+    log: (line) => lines.push(line),
     recover: () => {
       rebuilt++;
       return Promise.resolve(new ScriptedBackend({ limits: { kvBlocks: 4 } }));
@@ -84,7 +86,9 @@ Deno.test("LocalEngine rebuilds a lost backend and serves what had not begun", a
   assert(first.disposed);
   const next = await run(engine, request(promptOf(20), { ignoreEos: true }));
   assertEquals(next.tokens.length, 16);
-  assertEquals((await engine.stats()).kvBlocksTotal, 4);
+  const { kvBlocksTotal, rebuilds } = await engine.stats();
+  assertEquals([kvBlocksTotal, rebuilds], [4, 1]);
+  assertEquals(lines, ["Cannot go on: the device is lost; going on with scripted (test)"]);
 });
 
 Deno.test("LocalEngine stays down when nothing rebuilds its backend", async () => {

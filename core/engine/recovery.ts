@@ -27,6 +27,7 @@ export async function recover(lost: Machine, cause: unknown, engine: Recovering)
   const error = cause instanceof BackendError
     ? cause
     : new BackendError("Cannot go on: the engine failed in a step", { fatal: true }, { cause });
+  const { log = () => {} } = engine.options;
   const left = () => [...lost.scheduler.sequences()];
   for (const sequence of left()) if (hasStarted(sequence)) engine.fail(sequence, error);
   let machine: Machine;
@@ -35,11 +36,14 @@ export async function recover(lost: Machine, cause: unknown, engine: Recovering)
   } catch (reason) {
     const down = reason instanceof BackendError ? reason : error;
     engine.close(down);
+    log(`${error.message}; the engine is down${down === error ? "" : `: ${down.message}`}`);
     for (const sequence of left()) engine.fail(sequence, down);
     return;
   }
   // In the same tick as the await, so that no submit falls between the two machines.
   engine.attach(machine);
+  const { kind, variant } = machine.info.backend;
+  log(`${error.message}; going on with ${kind} (${variant})`);
   for (const sequence of left()) requeue(sequence, machine, engine);
 }
 

@@ -54,7 +54,7 @@ export class ServerMetrics {
     const stats = await model?.engine.stats().catch(() => undefined);
     page.gauge("entropic_ready", "1 when requests can be answered").set(stats ? 1 : 0);
     if (model !== undefined && stats !== undefined) {
-      describeModel(page, model);
+      describeModel(page, model, stats);
       describeSequences(page, stats);
       describeCache(page, stats);
       describeWork(page, stats);
@@ -64,7 +64,7 @@ export class ServerMetrics {
   }
 }
 
-function describeModel(page: Registry, model: LanguageModel): void {
+function describeModel(page: Registry, model: LanguageModel, stats: EngineStats): void {
   const { backend, entropyFloor, policy } = model.engine.info;
   page.gauge("entropic_model_info", "The model served, always 1").set(1, {
     model: model.id,
@@ -72,6 +72,8 @@ function describeModel(page: Registry, model: LanguageModel): void {
     variant: backend.variant,
     policy,
   });
+  page.counter("entropic_backend_rebuilds_total", "Times that a lost backend was replaced")
+    .set(stats.rebuilds);
   page.gauge("entropic_weight_bytes", "Weights in the backend's memory").set(backend.weightBytes);
   page.gauge("entropic_kv_bytes", "KV cache in the backend's memory").set(backend.kvBytes);
   page.gauge("entropic_entropy_floor_nats", "What lies below it adds nothing to tau")

@@ -69,6 +69,7 @@ Deno.test("/health tells model, backend and engine", async () => {
       threads: 1,
       weight_bytes: 1000,
       kv_bytes: 2000,
+      rebuilds: 1,
     },
     policy: "fcfs",
     attention: {

@@ -27,6 +27,7 @@ Deno.test("/metrics counts requests by route and status, tokens, latencies and c
   assertEquals(value("entropic_generated_tokens_total"), 36);
   assertEquals(value("entropic_prefix_cache_tokens_total"), 12);
   assertEquals(value("entropic_preemptions_total"), 2);
+  assertEquals(value("entropic_backend_rebuilds_total"), 1);
   assertEquals(value("entropic_tau_nats_total"), 18);
   assertEquals(value('entropic_sequences{state="running"}'), 0);
   assertEquals(value('entropic_kv_blocks{state="cached"}'), 10);

@@ -166,6 +166,7 @@ export class FakeEngine implements Engine {
       tau: this.produced * 0.5,
       cost: fakeCost(this.produced),
       attention: fakeAttention(this.produced),
+      rebuilds: 1,
       forwardSeconds: 1.5,
       overheadSeconds: 0.25,
     });

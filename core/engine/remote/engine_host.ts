@@ -116,7 +116,9 @@ class EngineHost {
 
   async #report(call: number): Promise<void> {
     try {
-      this.#channel.send({ type: "stats", call, stats: await this.#engine.stats() });
+      const stats = await this.#engine.stats();
+      this.#announce();
+      this.#channel.send({ type: "stats", call, stats });
     } catch (error) {
       this.#channel.send({ type: "down", call, error: encodeError(error) });
     }
@@ -136,6 +138,7 @@ class EngineHost {
     this.#grant(outflow, Infinity);
   }
 
+  /** Tells what runs, where that is news: after a failure it may be another backend. */
   #announce(): void {
     const { info } = this.#engine;
     if (info === this.#announced) return;

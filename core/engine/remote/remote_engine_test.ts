@@ -4,15 +4,15 @@ import { ScriptedBackend, type ScriptedOptions } from "../../../tests/support/sc
 import { BackendError, ModelError, OverloadedError, RequestError } from "../../errors.ts";
 import { hostEngine } from "./engine_host.ts";
 import { channelOf, type EngineLink, linkToWorker } from "./engine_protocol.ts";
+import type { LocalEngineOptions } from "../engine_options.ts";
 import { LocalEngine } from "../local_engine.ts";
 import { connectEngine } from "./remote_engine.ts";
 
-/** A client and, over a `MessageChannel`, the engine that it speaks to. */
-async function pair(backend: ScriptedOptions = {}) {
-  const local = new LocalEngine(new ScriptedBackend(backend), { maxWaiting: 4, eventBuffer: 4 });
+/** A link to a host at the other end of a `MessageChannel`. */
+function linkTo(open: Parameters<typeof hostEngine>[1]): EngineLink {
   const { port1, port2 } = new MessageChannel();
-  void hostEngine(channelOf(port2), () => Promise.resolve(local));
-  const link: EngineLink = {
+  void hostEngine(channelOf(port2), open);
+  return {
     ...channelOf(port1),
     onFailure: () => {},
     close: () => {
@@ -20,6 +20,15 @@ async function pair(backend: ScriptedOptions = {}) {
       port2.close();
     },
   };
+}
+
+/** A client and the engine that it speaks to. */
+async function pair(backend: ScriptedOptions = {}, options: LocalEngineOptions = {}) {
+  const local = new LocalEngine(new ScriptedBackend(backend), {
+    ...{ maxWaiting: 4, eventBuffer: 4 },
+    ...options,
+  });
+  const link = linkTo(() => Promise.resolve(local));
   return { local, remote: await connectEngine(() => link, { eventBuffer: 4 }) };
 }
 
@@ -47,6 +56,21 @@ Deno.test("RemoteEngine answers as the engine behind it", async () => {
     assertEquals(events.slice(0, -1), here[i]!.events.slice(0, -1));
   }
   assertEquals(await remote.stats(), await local.stats());
+  await remote.dispose();
+});
+
+Deno.test("RemoteEngine tells by its figures of a backend that took another's place", async () => {
+  const onForward = () => {
+    throw new BackendError("Cannot go on: the device is lost", { fatal: true });
+  };
+  const { local, remote } = await pair({ onForward }, {
+    recover: () => Promise.resolve(new ScriptedBackend({ limits: { kvBlocks: 4 } })),
+  });
+  await assertRejects(() => run(remote, request([1])), BackendError, "the device is lost");
+  // No request has told it.
+  while ((await remote.stats()).rebuilds === 0);
+  assertEquals(remote.info.limits.kvBlocks, 4);
+  assertEquals(remote.info, structuredClone(local.info));
   await remote.dispose();
 });
 
@@ -147,22 +171,13 @@ Deno.test("RemoteEngine without restart rejects after its Worker has died", asyn
 });
 
 Deno.test("RemoteEngine passes on what the host has to say to people, before it is ready and after", async () => {
-  const { port1, port2 } = new MessageChannel();
   let say = (_: string) => {};
-  void hostEngine(channelOf(port2), (log) => {
+  const link = linkTo((log) => {
     log("early");
     say = log;
     return Promise.resolve(new LocalEngine(new ScriptedBackend()));
   });
   const lines: string[] = [];
-  const link: EngineLink = {
-    ...channelOf(port1),
-    onFailure: () => {},
-    close: () => {
-      port1.close();
-      port2.close();
-    },
-  };
   const remote = await connectEngine(() => link, { log: (line) => lines.push(line) });
   say("late");
   await remote.stats();

@@ -17,6 +17,7 @@ const healthSchema = z.object({
     threads: z.int(),
     weight_bytes: z.int(),
     kv_bytes: z.int(),
+    rebuilds: z.int().openapi({ description: "Times that a lost backend was replaced." }),
   }),
   policy: z.string(),
   attention: z.object({
@@ -77,8 +78,9 @@ export function addHealthRoute(app: OpenAPIHono<ServerEnv>, server: Server): voi
 }
 
 async function describe({ id, engine }: LanguageModel) {
-  const { backend, policy, entropyFloor, maxSequenceTokens } = engine.info;
+  // First, for an engine in a Worker tells then which backend it has by now.
   const stats = await engine.stats();
+  const { backend, policy, entropyFloor, maxSequenceTokens } = engine.info;
   return {
     status: "ok" as const,
     model: id,
@@ -88,6 +90,7 @@ async function describe({ id, engine }: LanguageModel) {
       threads: backend.threads,
       weight_bytes: backend.weightBytes,
       kv_bytes: backend.kvBytes,
+      rebuilds: stats.rebuilds,
     },
     policy,
     attention: describeAttention(engine.info.attention, stats.attention),
