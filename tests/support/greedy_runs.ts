@@ -30,3 +30,19 @@ export function assertTied(candidates: readonly Candidate[], drawn: number, tie 
   const gap = Math.min(first[1] - other[1], first[2] - other[2]);
   assertLess(gap, tie, `drawn is ${drawn}, llama.cpp draws ${first[0]}`);
 }
+
+/**
+ * By how many nats exact arithmetic prefers `drawn` to what a path has at `step`. NaN where the path has
+ * left llama.cpp's before, or one of the two is none of llama.cpp's best 20: nobody computed it there.
+ */
+export function exactGain(
+  { tokens, steps }: GreedyRun,
+  path: readonly { readonly id: number }[],
+  step: number,
+  drawn: number,
+): number {
+  if (path.slice(0, step).some(({ id }, i) => id !== tokens[i])) return NaN;
+  const exact = (id: number | undefined) =>
+    steps[step]?.find(([candidate]) => candidate === id)?.[2] ?? NaN;
+  return exact(drawn) - exact(path[step]?.id);
+}
