@@ -10,6 +10,14 @@ export interface KernelTime {
   readonly bytes: number;
 }
 
+/** @throws {BackendError} The device has no timestamp queries. Not fatal: it computes on. */
+export function checkTimestamps({ features }: GPUDevice): void {
+  if (features.has("timestamp-query")) return;
+  throw new BackendError("Cannot time kernels: the device has no timestamp queries", {
+    fatal: false,
+  });
+}
+
 /**
  * Runs dispatches, each in a pass of its own.
  *
@@ -19,11 +27,7 @@ export async function timeDispatches(
   gpu: GPUDevice,
   dispatches: readonly Dispatch[],
 ): Promise<KernelTime[]> {
-  if (!gpu.features.has("timestamp-query")) {
-    throw new BackendError("Cannot time kernels: the device has no timestamp queries", {
-      fatal: false,
-    });
-  }
+  checkTimestamps(gpu);
   const count = 2 * dispatches.length;
   const querySet = gpu.createQuerySet({ type: "timestamp", count });
   const usage = GPUBufferUsage.QUERY_RESOLVE | GPUBufferUsage.COPY_SRC;

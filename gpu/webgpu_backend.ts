@@ -25,7 +25,7 @@ import { checked } from "./checked.ts";
 import type { Device } from "./device.ts";
 import { DeviceGuard } from "./device_guard.ts";
 import { drawWords, NO_TOKEN } from "./kernels/draw.ts";
-import { type KernelTime, timeDispatches } from "./profile.ts";
+import { checkTimestamps, type KernelTime, timeDispatches } from "./profile.ts";
 import { record } from "./dispatch.ts";
 import { Program } from "./program.ts";
 import type { ProgramParts } from "./program_parts.ts";
@@ -136,6 +136,7 @@ export class WebGpuBackend implements Backend {
    * @throws {BackendError} The device has no timestamp queries.
    */
   async profile(batch: readonly SequenceInput[]): Promise<readonly KernelTime[]> {
+    checkTimestamps(this.#device.gpu);
     await this.forward(batch);
     const dispatches = this.#program.dispatches(stepOfBatch(batch).shape);
     return await this.#guard.run((gpu) => timeDispatches(gpu, dispatches));

@@ -3,6 +3,7 @@
  * share of the bandwidth that the GPU reaches in plain reads, from timestamp queries.
  */
 import { DENSE, type SequenceInput } from "../../../core/engine/backend.ts";
+import { BackendError } from "../../../core/errors.ts";
 import { withSources } from "../../../core/host/open_engine.ts";
 import { openModel } from "../../../core/model/gguf/open_model.ts";
 import { createWebGpuBackend, type WebGpuBackendOptions } from "../../../gpu/backend.ts";
@@ -101,7 +102,7 @@ async function openSides(row: GpuRow, bench: Bench): Promise<Sides> {
     own: sideOf(backend.describe().variant, backend),
     others,
     ...(row.tokens === 1 && row.depth < 1000 && { peers: [wasmSide(row, bench)] }),
-    details: () => profile(backend, stepOf(row, 0)),
+    details: () => profileWherePossible(backend, stepOf(row, 0)),
   };
 }
 
@@ -178,11 +179,22 @@ async function fill(backend: WebGpuBackend, { batch, depth, tokens }: GpuRow): P
   }
 }
 
-/** What a step is made of, by kernel, the longest first. */
-async function profile(
-  backend: WebGpuBackend,
-  batch: readonly SequenceInput[],
-): Promise<Detail[]> {
+/** `profile`, or why there is none. */
+async function profileWherePossible(...step: Parameters<typeof profile>): Promise<Detail[]> {
+  try {
+    return await profile(...step);
+  } catch (error) {
+    if (!(error instanceof BackendError) || error.fatal) throw error;
+    return [{ kernel: error.message }];
+  }
+}
+
+/**
+ * What a step is made of, by kernel, the longest first.
+ *
+ * @throws {BackendError} The device cannot time kernels.
+ */
+async function profile(backend: WebGpuBackend, batch: readonly SequenceInput[]): Promise<Detail[]> {
   const device = await openDevice();
   const peak = await readBandwidth(device.gpu);
   device.gpu.destroy();
