@@ -2,8 +2,14 @@
 import { BackendError } from "../core/errors.ts";
 
 /**
- * Runs `create` and waits until the device has checked what it created. For one caller at a time:
- * error scopes are a stack of the whole device, and these stay open as long as `create` takes.
+ * What the device checks. Error scopes are a stack of the whole device: `throughout` keeps them open
+ * as long as `create` takes, so for one caller at a time; `at once` sees what `create` asks for before
+ * it first waits, so callers may overlap.
+ */
+export type Watch = "throughout" | "at once";
+
+/**
+ * Runs `create` and waits until the device has checked what it created.
  *
  * @throws {BackendError} The device refused, or its memory is exhausted.
  */
@@ -11,32 +17,14 @@ export async function checked<T>(
   gpu: GPUDevice,
   what: string,
   create: () => T | Promise<T>,
+  watch: Watch = "throughout",
 ): Promise<T> {
   openScopes(gpu);
-  const made = started(create);
-  await Promise.allSettled([made]);
+  // Runs it in this tick.
+  const made = new Promise<T>((resolve) => resolve(create()));
+  if (watch === "throughout") await Promise.allSettled([made]);
   return await accepted(what, made, closeScopes(gpu));
 }
-
-/**
- * As `checked`, for callers that overlap: the scopes only see what `create` asks for before it first
- * waits.
- *
- * @throws {BackendError} The device refused, or its memory is exhausted.
- */
-export async function checkedAtOnce<T>(
-  gpu: GPUDevice,
-  what: string,
-  create: () => T | Promise<T>,
-): Promise<T> {
-  openScopes(gpu);
-  const made = started(create);
-  return await accepted(what, made, closeScopes(gpu));
-}
-
-/** A promise for what `create` gives or throws; runs it in this tick. */
-const started = <T>(create: () => T | Promise<T>): Promise<T> =>
-  new Promise((resolve) => resolve(create()));
 
 function openScopes(gpu: GPUDevice): void {
   gpu.pushErrorScope("validation");

@@ -1,5 +1,5 @@
 /** Compiles kernels once, as many side by side as are asked for, and binds buffers to them. */
-import { checkedAtOnce } from "./checked.ts";
+import { checked } from "./checked.ts";
 import { type Kernel, shaderOf } from "./kernel.ts";
 
 /** A kernel that can be dispatched. */
@@ -39,7 +39,7 @@ export class Pipelines {
 
   async #compile(kernel: Kernel): Promise<Compiled> {
     const { name } = kernel;
-    return await checkedAtOnce(this.#gpu, `compile kernel ${name}`, async () => {
+    return await checked(this.#gpu, `compile kernel ${name}`, async () => {
       const layout = this.#layoutOf(kernel);
       const module = this.#gpu.createShaderModule({ label: name, code: shaderOf(kernel) });
       const pipeline = await this.#gpu.createComputePipelineAsync({
@@ -48,7 +48,7 @@ export class Pipelines {
         compute: { module, entryPoint: "main" },
       });
       return { kernel, pipeline, layout };
-    });
+    }, "at once");
   }
 
   #layoutOf({ bindings }: Kernel): GPUBindGroupLayout {

@@ -27,7 +27,7 @@ const STORE = ["opfs_models_test.ts", "opfs_store_test.ts"].map((file) =>
   `core/host/store/${file}`
 );
 const GPU = process.env.ENTROPIC_CHROMIUM === "all"
-  ? [...testsOf("gpu"), "tests/gpu/engine_test.ts", "tests/gpu/real_model_test.ts"]
+  ? [...testsOf("gpu"), ...["engine", "real_model", "real_parity"].map(acrossTest)]
   : testsOf("gpu/kernels");
 const FILES = [...STORE, ...GPU];
 
@@ -42,6 +42,11 @@ const PAGE = `<!doctype html><title>tests</title><link rel="icon" href="data:,">
 <script type="importmap">
 {"imports":{"node:process":"./in_page.js","node:util":"./in_page.js"}}
 </script>`;
+
+/** Of `tests/gpu`, those that start no server. */
+function acrossTest(name: string): string {
+  return `tests/gpu/${name}_test.ts`;
+}
 
 function testsOf(folder: string): string[] {
   if (!existsSync(root + folder)) return [];
