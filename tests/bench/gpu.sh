@@ -5,8 +5,8 @@
 #
 #   adapter.json  what WebGPU finds    tests.txt  which tests passed    gpu*.json  a row's figures
 #
-# Names at the end what failed or took too long, and fails then. On two cores that play a GPU, those
-# are all rows but the first.
+# Names at the end what failed or took too long, and fails then; of a row that took too long, what was
+# measured is kept, marked incomplete. On two cores that play a GPU, those are all rows but the first.
 #
 #   tests/bench/gpu.sh [FOLDER] [MODEL]
 set -euo pipefail

@@ -1,17 +1,17 @@
 /**
  * `deno task bench [NAME…] [--json]`: figures of this engine beside its peers on the same file, in
- * alternating runs. `--json` prints one document; everything else goes to stderr.
+ * alternating runs. `--json` prints one document; everything else goes to stderr. Where it is stopped,
+ * or a row fails, the document has what was measured until then.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import process from "node:process";
 import { type Command, runCommand } from "../../core/host/cli/options.ts";
 import { resolveModel } from "../../core/host/store/mod.ts";
 import { REAL_MODEL } from "../support/real_model.ts";
-import { MissingPeerError } from "./contender.ts";
 import { converter } from "./formats.ts";
-import { describeResult, measureRow, type RowResult } from "./measure_row.ts";
-import type { Bench, Row } from "./row.ts";
+import { Report } from "./report.ts";
 import { DEFAULT_ROWS, findRows, ROWS } from "./rows/mod.ts";
 
 const COMMAND = {
@@ -27,27 +27,6 @@ Without names: ${DEFAULT_ROWS.join(", ")}. \`all\` runs every row.`,
   operands: [0, Infinity],
 } as const satisfies Command<string>;
 
-/** A row that could not run here. */
-interface Skipped {
-  readonly name: string;
-  readonly reason: string;
-}
-
-/** Opens a row, measures it, and frees what it opened. */
-async function runRow(
-  row: Row,
-  bench: Omit<Bench, "defer">,
-  runs: number | undefined,
-): Promise<RowResult> {
-  const disposals: (() => Promise<void>)[] = [];
-  try {
-    const sides = await row.open({ ...bench, defer: (dispose) => disposals.push(dispose) });
-    return await measureRow(row, sides, runs);
-  } finally {
-    for (const dispose of disposals) await dispose();
-  }
-}
-
 await runCommand(COMMAND, async (given) => {
   const rows = findRows(given.operands.length > 0 ? given.operands : DEFAULT_ROWS);
   const runs = given.integer("runs", 1, 1000);
@@ -55,21 +34,21 @@ await runCommand(COMMAND, async (given) => {
   const { paths: [model = spec] } = await resolveModel(spec);
   const scratch = mkdtempSync(join(tmpdir(), "entropic-bench-"));
   const converted = converter(model, scratch);
-  const [results, skipped]: [RowResult[], Skipped[]] = [[], []];
-  try {
-    for (const row of rows) {
-      try {
-        const result = await runRow(row, { model, converted }, runs);
-        console.error(describeResult(result));
-        results.push(result);
-      } catch (error) {
-        if (!(error instanceof MissingPeerError)) throw error;
-        console.error(`${row.name.padEnd(22)} skipped: ${error.message}`);
-        skipped.push({ name: row.name, reason: error.message });
-      }
-    }
-  } finally {
+  const report = new Report();
+  const end = () => {
     rmSync(scratch, { recursive: true, force: true });
+    if (given.flag("json")) console.log(JSON.stringify(report, null, 2));
+  };
+  // What was measured is worth as much where something else was slow or failed.
+  for (const [signal, code] of [["SIGINT", 130], ["SIGTERM", 143]] as const) {
+    process.once(signal, () => {
+      end();
+      process.exit(code);
+    });
   }
-  if (given.flag("json")) console.log(JSON.stringify({ results, skipped }, null, 2));
+  try {
+    for (const row of rows) await report.measure(row, { model, converted }, runs);
+  } finally {
+    end();
+  }
 });

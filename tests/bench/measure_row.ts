@@ -25,6 +25,8 @@ export interface RowResult {
   readonly spread: number;
   readonly peer_spread: number | null;
   readonly runs: number;
+  /** The bench was stopped before every side had all its runs. */
+  readonly incomplete?: true;
   readonly others?: readonly OtherResult[];
   /** Peers that are not here, and how to get them. */
   readonly missing?: readonly string[];
@@ -37,50 +39,74 @@ interface Measured extends Summary {
 }
 
 /**
- * Measures every side `runs` times, alternating, so that whatever disturbs the machine disturbs all
- * alike. A first run does not count, where a side needs one to warm up.
+ * Measures every side of a row `runs` times, alternating, so that whatever disturbs the machine disturbs
+ * all alike. A first run does not count, where a side needs one to warm up.
  */
-export async function measureRow(
-  row: Pick<Row, "name" | "unit" | "better" | "runs">,
-  sides: Sides,
-  runs: number = row.runs ?? DEFAULT_RUNS,
-): Promise<RowResult> {
-  const { own, peers = [], others = [], missing = [] } = sides;
-  const [mine, ...rest] = await alternate([own, ...peers, ...others], runs);
-  if (mine === undefined) throw new RangeError(`Cannot measure ${row.name}: it has no sides`);
-  const best = bestOf(rest.slice(0, peers.length), row.better);
-  const settings = rest.slice(peers.length);
-  const details = await sides.details?.();
-  return {
-    name: row.name,
-    value: mine.median,
-    unit: row.unit,
-    peer: best?.name ?? null,
-    peer_value: best?.median ?? null,
-    ratio: best === undefined ? null : mine.median / best.median,
-    spread: mine.spread,
-    peer_spread: best?.spread ?? null,
-    runs,
-    ...(settings.length > 0 && {
-      others: settings.map(({ name, median, spread }) => (
-        { name, value: median, ratio: mine.median / median, spread }
-      )),
-    }),
-    ...(missing.length > 0 && { missing }),
-    ...(details && { details }),
-  };
-}
+export class RowMeasurement {
+  readonly #row: Pick<Row, "name" | "unit" | "better" | "runs">;
+  readonly #sides: Sides;
+  /** Values by side, as they come. */
+  readonly #values = new Map<Side, number[]>();
+  #details: readonly Detail[] | undefined;
+  #complete = false;
 
-async function alternate(sides: readonly Side[], runs: number): Promise<Measured[]> {
-  const values = sides.map((): number[] => []);
-  for (let run = 0; run <= runs; run++) {
-    for (const [at, side] of sides.entries()) {
-      if (run === 0 && side.warmsUp === true) continue;
-      const value = await side.measure();
-      if (run > 0) values[at]?.push(value);
-    }
+  constructor(row: Pick<Row, "name" | "unit" | "better" | "runs">, sides: Sides) {
+    this.#row = row;
+    this.#sides = sides;
   }
-  return sides.map(({ name }, at) => ({ name, ...summarise(values[at] ?? []) }));
+
+  /** Runs to the end. */
+  async run(runs: number = this.#row.runs ?? DEFAULT_RUNS): Promise<RowResult> {
+    const { own, peers = [], others = [] } = this.#sides;
+    for (let run = 0; run <= runs; run++) {
+      for (const side of [own, ...peers, ...others]) {
+        if (run === 0 && side.warmsUp === true) continue;
+        const value = await side.measure();
+        if (run > 0) this.#values.set(side, [...this.#values.get(side) ?? [], value]);
+      }
+    }
+    this.#details = await this.#sides.details?.();
+    this.#complete = true;
+    const result = this.soFar();
+    if (result === undefined) throw new RangeError(`Cannot measure ${this.#row.name} in 0 runs`);
+    return result;
+  }
+
+  /** What was measured until now; `undefined` before the row's own side has its first value. */
+  soFar(): RowResult | undefined {
+    const { own, peers = [], others = [], missing = [] } = this.#sides;
+    const [mine] = this.#measured([own]);
+    if (mine === undefined) return undefined;
+    const best = bestOf(this.#measured(peers), this.#row.better);
+    const settings = this.#measured(others);
+    return {
+      name: this.#row.name,
+      value: mine.median,
+      unit: this.#row.unit,
+      peer: best?.name ?? null,
+      peer_value: best?.median ?? null,
+      ratio: best === undefined ? null : mine.median / best.median,
+      spread: mine.spread,
+      peer_spread: best?.spread ?? null,
+      runs: this.#values.get(own)?.length ?? 0,
+      ...(!this.#complete && { incomplete: true }),
+      ...(settings.length > 0 && {
+        others: settings.map(({ name, median, spread }) => (
+          { name, value: median, ratio: mine.median / median, spread }
+        )),
+      }),
+      ...(missing.length > 0 && { missing }),
+      ...(this.#details && { details: this.#details }),
+    };
+  }
+
+  /** Those of the sides that have values. */
+  #measured(sides: readonly Side[]): Measured[] {
+    return sides.flatMap((side) => {
+      const values = this.#values.get(side);
+      return values === undefined ? [] : [{ name: side.name, ...summarise(values) }];
+    });
+  }
 }
 
 function bestOf(measured: readonly Measured[], better: Row["better"]): Measured | undefined {
