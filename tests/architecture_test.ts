@@ -50,9 +50,8 @@ Deno.test("architecture: only the adapters use the globals of one runtime", () =
 
 Deno.test("architecture: no source file outgrows its reader", () => {
   const limit = 400;
-  const exceptions: Record<string, number> = { "tests/assert.ts": 450 };
   const long = [...sources].map(([path, text]) => ({ path, lines: text.split("\n").length }))
-    .filter(({ path, lines }) => lines > (exceptions[path] ?? limit));
+    .filter(({ lines }) => lines > limit);
   assertEquals(long, []);
 });
 
