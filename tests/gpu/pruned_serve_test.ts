@@ -11,21 +11,18 @@ import {
 } from "@std/assert";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { runCli } from "../support/cli_process.ts";
 import { ADAPTER } from "../support/gpu.ts";
 import { promptOf } from "../support/engine_runs.ts";
 import { startServer } from "../support/server_process.ts";
 import { temporaryDirectory } from "../support/temporary_directory.ts";
 import { tinyModel } from "../support/tiny_model.ts";
 
-const CALIBRATE = fileURLToPath(new URL("../../core/host/cli/calibrate.ts", import.meta.url));
-
 async function calibrate(model: string, ...options: string[]): Promise<string> {
-  const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
-    args: ["run", "-A", CALIBRATE, "--backend", "webgpu", "--quick", "--model", model, ...options],
-  }).output();
-  assertEquals(code, 0, new TextDecoder().decode(stderr));
-  return new TextDecoder().decode(stdout).trim();
+  const settings = ["--backend", "webgpu", "--quick", "--model", model, ...options];
+  const { code, stdout, stderr } = await runCli("calibrate", settings);
+  assertEquals(code, 0, stderr);
+  return stdout.trim();
 }
 
 /** What a pruned answer says of its attention, and the server's count of pruned tokens. */

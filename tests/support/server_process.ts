@@ -1,8 +1,6 @@
 /** Starts `deno task serve`'s script on the real model as a process of its own. */
-import { fileURLToPath } from "node:url";
+import { startCli } from "./cli_process.ts";
 import { REAL_MODEL } from "./real_model.ts";
-
-const SCRIPT = fileURLToPath(new URL("../../core/host/cli/serve.ts", import.meta.url));
 
 export interface ServerProcess extends AsyncDisposable {
   readonly url: string;
@@ -17,12 +15,8 @@ export interface ServerProcess extends AsyncDisposable {
  * @throws {Error} The process ended before; with what it wrote to standard error.
  */
 export async function startServer(args: readonly string[] = []): Promise<ServerProcess> {
-  const child = new Deno.Command(Deno.execPath(), {
-    args: ["run", "-A", SCRIPT, "--model", REAL_MODEL ?? "", "--port", "0", "--quiet", ...args],
-    stdin: "null",
-    stdout: "piped",
-    stderr: "piped",
-  }).spawn();
+  const settings = ["--model", REAL_MODEL ?? "", "--port", "0", "--quiet"];
+  const child = startCli("serve", [...settings, ...args]);
   const complaints = new Response(child.stderr).text();
   let output = "";
   for await (const text of child.stdout.pipeThrough(new TextDecoderStream())) {

@@ -1,10 +1,8 @@
 /** The command as a process of its own. `tests/e2e` has what needs a real model. */
 import { assertEquals, assertStringIncludes } from "@std/assert";
-import { fileURLToPath } from "node:url";
+import { assertCliRefuses, startCli } from "../../../tests/support/cli_process.ts";
 import { loopbackServer } from "../../../tests/support/loopback_server.ts";
 import { temporaryDirectory } from "../../../tests/support/temporary_directory.ts";
-
-const SCRIPT = fileURLToPath(new URL("./serve.ts", import.meta.url));
 
 Deno.test("serve stops at a signal while it fetches its model", async () => {
   const asked = Promise.withResolvers<void>();
@@ -13,13 +11,8 @@ Deno.test("serve stops at a signal while it fetches its model", async () => {
     response.writeHead(200, { "content-length": 1_000_000 }).write("GGUF", () => asked.resolve());
   });
   await using directory = await temporaryDirectory();
-  const child = new Deno.Command(Deno.execPath(), {
-    args: ["run", "-A", SCRIPT, "--port", "0", "--model-dir", directory.path, "--model"]
-      .concat(`${files.origin}/model.gguf`),
-    stdin: "null",
-    stdout: "null",
-    stderr: "piped",
-  }).spawn();
+  const model = ["--model-dir", directory.path, "--model", `${files.origin}/model.gguf`];
+  const child = startCli("serve", ["--port", "0", ...model]);
   await asked.promise;
   child.kill("SIGINT");
   const { code, stderr } = await child.output();
@@ -28,19 +21,11 @@ Deno.test("serve stops at a signal while it fetches its model", async () => {
 });
 
 Deno.test("serve refuses bad attention before it loads anything", async () => {
-  const cases: readonly [flags: string[], says: string][] = [
+  await assertCliRefuses("serve", ["--port", "0"], [
     [["--attention", "quest"], "off, mass, paper"],
     [["--attention-mass", "0.4"], "from 0.5 to 1"],
     [["--least-mass", "2"], "from 0.5 to 1"],
     [["--divergence", "0"], "a finite number from"],
     [["--divergence", "Infinity"], "a finite number from"],
-  ];
-  for (const [flags, says] of cases) {
-    const { code, stderr } = await new Deno.Command(Deno.execPath(), {
-      args: ["run", "-A", SCRIPT, "--port", "0", ...flags],
-      stdin: "null",
-    }).output();
-    assertEquals(code, 2);
-    assertStringIncludes(new TextDecoder().decode(stderr), says);
-  }
+  ]);
 });
