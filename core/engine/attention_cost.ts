@@ -1,5 +1,10 @@
 /** What the attention of a step read and multiplied, from the counters of a backend. */
-import { type AttentionStats, BLOCK_SIZE, type SequenceInput } from "./backend.ts";
+import {
+  type AttentionPlan,
+  type AttentionStats,
+  BLOCK_SIZE,
+  type SequenceInput,
+} from "./backend.ts";
 import type { ModelConfig } from "../model/config.ts";
 import { outputRows } from "./backend_checks.ts";
 
@@ -40,7 +45,7 @@ export function attentionStats(
     units += attends;
     blocksTotal += attends * blocks;
     positionsTotal += attends * context;
-    if (!isScanned(sequence, blocks)) continue;
+    if (!isScanned(sequence.attention, blocks)) continue;
     scannedUnits += attends;
     scannedBlocks += attends * blocks;
     scannedPositions += attends * context;
@@ -61,7 +66,10 @@ export function attentionStats(
   };
 }
 
-/** Whether a token with so many blocks looks at sketches; as `Plan::reads_all` of the core. */
-function isScanned({ attention }: SequenceInput, blocks: number): boolean {
-  return attention.kind !== "dense" && blocks > Math.max(3, attention.minBlocks);
+/**
+ * Whether a token with so many blocks looks at sketches, and may leave some out: the first block and the
+ * last two are always read. As `Plan::reads_all` of the WASM core and `select.ts` have it.
+ */
+export function isScanned(plan: AttentionPlan, blocks: number): boolean {
+  return plan.kind !== "dense" && blocks > Math.max(3, plan.minBlocks);
 }

@@ -20,6 +20,7 @@ import {
   type SequenceInput,
   type Uncertainty,
 } from "../../core/engine/backend.ts";
+import { isScanned } from "../../core/engine/attention_cost.ts";
 import { followingBatch } from "../../core/engine/backend_checks.ts";
 import { uncertainty } from "../../core/entropic/entropy.ts";
 import { BackendError } from "../../core/errors.ts";
@@ -331,10 +332,9 @@ export class ScriptedBackend implements Backend {
   }
 }
 
-/** Whether a token attends to less than all blocks before it. */
-function isPruned(plan: AttentionPlan, position: number): boolean {
-  return plan.kind !== "dense" && Math.ceil((position + 1) / BLOCK_SIZE) > plan.minBlocks;
-}
+/** Whether a token may attend to less than all blocks before it. */
+const isPruned = (plan: AttentionPlan, position: number): boolean =>
+  isScanned(plan, Math.ceil((position + 1) / BLOCK_SIZE));
 
 function hashOf(plan: AttentionPlan): number {
   return [...JSON.stringify(plan)].reduce((hash, char) => mix(hash, char.charCodeAt(0)), 1);
