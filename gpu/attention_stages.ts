@@ -4,10 +4,10 @@ import {
   attendKernel,
   type AttendParameters,
   headTiles,
-  mergeKernel,
   partialFloats,
   splitsOf,
 } from "./kernels/attend.ts";
+import { mergeKernel } from "./kernels/merge.ts";
 import { momentsKernel } from "./kernels/moments.ts";
 import { rotateKernel } from "./kernels/rotate.ts";
 import { selectKernel } from "./kernels/select.ts";

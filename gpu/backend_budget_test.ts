@@ -38,6 +38,8 @@ Deno.test({
     const kernels = await backend.profile([step]);
     assertEquals(kernels.length, 8 * layers + 4);
     assert(kernels.every(({ seconds }) => seconds >= 0));
+    // The file has 1e-5 as a float, which is 9.99999974…e-6.
+    assert(kernels.some(({ kernel }) => kernel.includes(" norm 0.00001 ")));
   }
   await backend.dispose();
 });

@@ -1,8 +1,8 @@
 /**
- * Paged attention: softmax(q k) v over the blocks of a token's table, in two kernels. `attend` takes
- * a split of at most 128 positions and leaves, for each query head, the largest score, the sum of the
- * weights and the weighted sum of the values; `merge` joins the splits in order. Splits are counted
- * from the first block that is read, so what a token gets depends on nothing but its own context.
+ * Paged attention: softmax(q k) v over the blocks of a token's table. Takes a split of at most 128
+ * positions and leaves, for each query head, the largest score, the sum of the weights and the weighted
+ * sum of the values; `merge.ts` joins the splits in order. Splits are counted from the first block that
+ * is read, so what a token gets depends on nothing but its own context.
  *
  * Where a token's plan prunes, the blocks are those that `select.ts` chose.
  */
@@ -55,7 +55,7 @@ struct Slab {
 `;
 
 /** How many blocks a token's query reads, the `own`-th of the slab. */
-const blocksRead = ({ pruned, kv: { kvHeads }, blocks }: AttendParameters) =>
+export const blocksRead = ({ pruned, kv: { kvHeads }, blocks }: AttendParameters) =>
   pruned
     ? `
 fn chosen_at(own: u32, kv_head: u32) -> u32 {
@@ -289,57 +289,4 @@ function weightedValues(parameters: AttendParameters): string {
     }`)
   }
   }`;
-}
-
-/** Joins the splits of each query and head. Dispatch: [heads, queries of the slab]. */
-export function mergeKernel(parameters: AttendParameters): Kernel {
-  const { heads, kv: { kvHeads, headSize }, blocks, pruned } = parameters;
-  const splits = splitsOf(parameters);
-  const floats = partialFloats(headSize);
-  return {
-    name: `merge ${heads}/${kvHeads}x${headSize} ${blocks}${pruned ? " pruned" : ""}`,
-    bindings: [
-      uniform("step", "Step"),
-      uniform("slab", "Slab"),
-      read("queries", "array<u32>"),
-      read("tokens", "array<Token>"),
-      read("partials", "array<f32>"),
-      write("attended", "array<f32>"),
-      ...(pruned ? [read("chosen_blocks", "array<u32>")] : []),
-    ],
-    code: `
-${STEP}${SLAB}${TOKEN}${blocksRead(parameters)}
-@compute @workgroup_size(${WORKGROUP})
-fn main(
-  @builtin(workgroup_id) workgroup: vec3<u32>,
-  @builtin(local_invocation_index) thread: u32,
-) {
-  let head = workgroup.x;
-  let query = slab.first + workgroup.y;
-  if (query >= step.count) {
-    return;
-  }
-  let token = queries[query];
-  let blocks = (tokens[token].position + ${BLOCK_SIZE}u) / ${BLOCK_SIZE}u;
-  let read = blocks_read(workgroup.y, token, head / ${heads / kvHeads}u, blocks);
-  let splits = (read + ${SPLIT_BLOCKS - 1}u) / ${SPLIT_BLOCKS}u;
-  let begin = (workgroup.y * ${heads}u + head) * ${splits * floats}u;
-  var largest = partials[begin];
-  for (var i = 1u; i < splits; i++) {
-    largest = max(largest, partials[begin + i * ${floats}u]);
-  }
-  for (var dimension = thread; dimension < ${headSize}u; dimension += ${WORKGROUP}u) {
-    var total = 0.0;
-    var sum = 0.0;
-    for (var i = 0u; i < splits; i++) {
-      let at = begin + i * ${floats}u;
-      let scale = exp(partials[at] - largest);
-      total = fma(partials[at + 1u], scale, total);
-      sum = fma(partials[at + 2u + dimension], scale, sum);
-    }
-    attended[query * ${heads * headSize}u + head * ${headSize}u + dimension] = sum / total;
-  }
-}
-`,
-  };
 }

@@ -3,7 +3,8 @@ import { ADAPTER, GpuProbe } from "../../tests/support/gpu.ts";
 import { fromHalf, toHalf } from "../../tests/support/half.ts";
 import { normals, randomNumbers } from "../../tests/support/random.ts";
 import { type KvType, recordWords } from "../kv_layout.ts";
-import { attendKernel, headTiles, mergeKernel, partialFloats, splitsOf } from "./attend.ts";
+import { attendKernel, headTiles, partialFloats, splitsOf } from "./attend.ts";
+import { mergeKernel } from "./merge.ts";
 import { rotateKernel } from "./rotate.ts";
 
 interface Shape {

@@ -58,7 +58,7 @@ export function matmulKernel(parameters: MatmulParameters): Kernel {
   const slots = slotsOf(parameters, summation);
   return {
     name: `matmul ${second ? `${type} ${second}` : type}${isInteger(parameters) ? " int8" : ""} ` +
-      `${columns} ${output}${normed ? ` norm ${norm}` : ""} ` +
+      `${columns} ${output}${normed ? ` norm ${Number(norm.toPrecision(7))}` : ""} ` +
       `${rows}x${tokens}${staging ? " staged" : ""} by ${threads}`,
     bindings: [
       ...weightsOf(type, ""),
