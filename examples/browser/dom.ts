@@ -14,7 +14,7 @@ export function make(tag: string, className: string, text = ""): HTMLElement {
 }
 
 /** Runs what may fail, and shows by name what went wrong; what was stopped on purpose has not. */
-export async function attempt(work: () => Promise<void>): Promise<void> {
+export async function attempt(work: () => void | Promise<void>): Promise<void> {
   const line = find("#error", HTMLElement);
   line.hidden = true;
   line.textContent = "";

@@ -89,7 +89,7 @@ form.onsubmit = (event) => {
   input.value = "";
   attempt(() => ask(running, question));
 };
-fresh.onclick = () => attempt(() => Promise.resolve(newConversation()));
+fresh.onclick = () => attempt(newConversation);
 input.onkeydown = (event) => {
   if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
   event.preventDefault();
