@@ -34,6 +34,9 @@ Deno.test({
   const step = { ...part(text(1), 100, blocks(7)), attention };
   await backend.forward([step]);
   assert(bytes > 0 && bytes <= 4096, `it read ${bytes} bytes`);
+  bytes = 0;
+  await backend.logitsOf(0, Uint32Array.from({ length: 100 }, (_, i) => 2 * i));
+  assertEquals(bytes, 400, "single logits come without the rest of their row");
   if (device.features.has("timestamp-query")) {
     const kernels = await backend.profile([step]);
     assertEquals(kernels.length, 8 * layers + 4);

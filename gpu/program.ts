@@ -8,7 +8,7 @@ import { type Dispatch, dispatcher, type Scope, type Stage, type StepShape } fro
 import { embedKernel } from "./kernels/embed.ts";
 import { MatmulStages } from "./matmul_stages.ts";
 import type { ProgramParts } from "./program_parts.ts";
-import { drawDispatches, summaryStage, temperedDispatches } from "./row_stages.ts";
+import { drawDispatches, pickDispatches, summaryStage, temperedDispatches } from "./row_stages.ts";
 import type { LayerWeights } from "./weights.ts";
 
 export class Program {
@@ -19,6 +19,7 @@ export class Program {
   readonly #outputStages: Stage[] = [];
   #tempered: readonly Dispatch[] = [];
   #draw: (overrides: number) => readonly Dispatch[] = () => [];
+  #pick: (count: number) => readonly Dispatch[] = () => [];
 
   private constructor(parts: ProgramParts) {
     this.#parts = parts;
@@ -57,6 +58,11 @@ export class Program {
     return this.#draw(overrides);
   }
 
+  /** What collects so many of the logits of `row`, once their ids are in place. */
+  pick(count: number): readonly Dispatch[] {
+    return this.#pick(count);
+  }
+
   /** All kernels are compiled side by side; only the order of stages is that of a step. */
   async #build(): Promise<void> {
     const parts = this.#parts;
@@ -64,12 +70,13 @@ export class Program {
     const output = this.#matmuls.add(weights.output, "rows", { output: "store", norm }, {
       ...{ x: hidden, y: logits, gain: weights.outputNorm },
     });
-    const [embed, layers, summary, tempered, draw] = await Promise.all([
+    const [embed, layers, summary, tempered, draw, pick] = await Promise.all([
       embedStage(parts),
       Promise.all(weights.layers.map((layer, index) => this.#layer(index, layer))),
       summaryStage(parts),
       temperedDispatches(parts),
       drawDispatches(parts),
+      pickDispatches(parts),
     ]);
     this.#stages.push(embed);
     for (const { stored, rest, scope } of layers) {
@@ -79,6 +86,7 @@ export class Program {
     this.#outputStages.push(output, summary);
     this.#tempered = tempered;
     this.#draw = draw;
+    this.#pick = pick;
   }
 
   /** Of the last layer, only output rows go on once its keys and values are stored. */

@@ -1,6 +1,7 @@
 /** What becomes of rows of logits: statistics of all, and one at a time at a temperature, or drawn. */
 import { type Dispatch, dispatcher, type Stage } from "./dispatch.ts";
 import { drawKernel, overrideGroups, overrideKernel } from "./kernels/draw.ts";
+import { pickGroups, pickKernel } from "./kernels/pick.ts";
 import { CHUNKS_AT_ONCE, chunksOf, rowChunksKernel } from "./kernels/row_chunks.ts";
 import { rowSummaryKernel } from "./kernels/row_summary.ts";
 import { rowUncertaintyKernel } from "./kernels/row_uncertainty.ts";
@@ -48,6 +49,17 @@ export async function drawDispatches(
     ...(overrides > 0 ? [override(12 * overrides, overrideGroups(overrides))] : []),
     choose(4 * vocabulary, 1),
   ];
+}
+
+/** What collects so many logits of `row`, whose ids are in place. */
+export async function pickDispatches(
+  parts: ProgramParts,
+): Promise<(count: number) => readonly Dispatch[]> {
+  const { pipelines, buffers, picked } = parts;
+  const { row, overrideIds: ids, overrideCount: count } = buffers;
+  const kernel = await pipelines.compile(pickKernel());
+  const pick = dispatcher(pipelines, kernel, { ids, count, row, picked });
+  return (count) => [pick(12 * count, pickGroups(count))];
 }
 
 async function rowChunks(

@@ -40,7 +40,7 @@ import { type Excerpt, readback } from "./readback.ts";
 import { uncertaintyOf } from "./row_statistics.ts";
 import { type Step, stepOfBatch, stepResult, submitStep } from "./step.ts";
 
-/** Ids up to which single logits are copied one by one, rather than the whole row. */
+/** Ids up to which single logits are copied one by one, rather than collected by a kernel. */
 const FEW_IDS = 64;
 
 export class WebGpuBackend implements Backend {
@@ -153,10 +153,11 @@ export class WebGpuBackend implements Backend {
     this.#checkRow(row);
     const { vocabularySize } = this.config;
     validateTokens(ids, vocabularySize, "logitsOf");
-    if (ids.length > FEW_IDS) {
+    if (ids.length >= vocabularySize) {
       const logits = await this.logits(row);
       return Float32Array.from(ids, (id) => logits[id] ?? NaN);
     }
+    if (ids.length > FEW_IDS) return await this.#pick(row, ids);
     const { logits: buffer } = this.#parts.buffers;
     const first = row * vocabularySize;
     const excerpts = Array.from(ids, (id) => ({ buffer, offset: 4 * (first + id), size: 4 }));
@@ -170,12 +171,8 @@ export class WebGpuBackend implements Backend {
     validateTokens(ids, vocabularySize, "draw");
     const { buffers } = this.#parts;
     const [token = NO_TOKEN] = await this.#guard.run(async (gpu) => {
-      const size = 4 * vocabularySize;
-      const encoder = gpu.createCommandEncoder();
-      encoder.copyBufferToBuffer(buffers.logits, row * size, buffers.row, 0, size);
+      const encoder = this.#aside(gpu, row, ids);
       if (ids.length > 0) {
-        gpu.queue.writeBuffer(buffers.overrideCount, 0, Uint32Array.of(ids.length));
-        gpu.queue.writeBuffer(buffers.overrideIds, 0, Uint32Array.from(ids));
         gpu.queue.writeBuffer(buffers.overrideLogits, 0, Float32Array.from(logits));
       }
       gpu.queue.writeBuffer(buffers.draw, 0, drawWords(draw));
@@ -185,6 +182,31 @@ export class WebGpuBackend implements Backend {
       return new Uint32Array(await read());
     });
     return token === NO_TOKEN ? undefined : token;
+  }
+
+  /** Single logits of a row, collected on the GPU. */
+  async #pick(row: number, ids: ArrayLike<number>): Promise<Float32Array> {
+    return await this.#guard.run(async (gpu) => {
+      const encoder = this.#aside(gpu, row, ids);
+      record(encoder, this.#program.pick(ids.length));
+      const excerpt = { buffer: this.#parts.picked, offset: 0, size: 4 * ids.length };
+      const read = readback(gpu, encoder, [excerpt]);
+      gpu.queue.submit([encoder.finish()]);
+      return new Float32Array(await read());
+    });
+  }
+
+  /** Begins commands with a copy of a row to a place of its own, and hands over ids in it. */
+  #aside(gpu: GPUDevice, row: number, ids: ArrayLike<number>): GPUCommandEncoder {
+    const { buffers } = this.#parts;
+    const size = 4 * this.config.vocabularySize;
+    const encoder = gpu.createCommandEncoder();
+    encoder.copyBufferToBuffer(buffers.logits, row * size, buffers.row, 0, size);
+    if (ids.length > 0) {
+      gpu.queue.writeBuffer(buffers.overrideCount, 0, Uint32Array.of(ids.length));
+      gpu.queue.writeBuffer(buffers.overrideIds, 0, Uint32Array.from(ids));
+    }
+    return encoder;
   }
 
   #read(excerpts: readonly Excerpt[]): Promise<ArrayBuffer> {

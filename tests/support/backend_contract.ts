@@ -110,7 +110,7 @@ const singleLogitsAreTold: BackendCheck = async (backend) => {
   await backend.forward([part(text(9), 0, blocks(1))]);
   const logits = await backend.logits(0);
   const few = Uint32Array.of(7, 0, 199), many = Uint32Array.from({ length: 100 }, (_, i) => 2 * i);
-  for (const ids of [few, many]) {
+  for (const ids of [few, many, Uint32Array.from(logits.keys())]) {
     assertEquals(await backend.logitsOf(0, ids), Float32Array.from(ids, (id) => logits[id]!));
   }
   await assertRejects(() => backend.logitsOf(0, [-1]), RangeError, "token id is -1");
