@@ -2,7 +2,7 @@
  * The WebGPU backend: Llama-architecture models in WGSL kernels over a paged KV cache, weights
  * quantised as in the file. Runs wherever there is a `GPU`: Deno, browsers, and by packages elsewhere.
  */
-import type { BackendLimits } from "../core/engine/backend.ts";
+import { type BackendLimits, BLOCK_SIZE } from "../core/engine/backend.ts";
 import { backendLimits } from "../core/engine/backend_limits.ts";
 import type { ModelConfig } from "../core/model/config.ts";
 import { BackendError } from "../core/errors.ts";
@@ -129,6 +129,8 @@ function limitsOf(
       `Cannot create WebGPU backend: ${name} is ${value}, allowed is at most ${most}`,
     );
   };
+  // Where nobody asked for blocks, they are as many as one context takes.
+  if (asked.kvBlocks === undefined) check("contextLength", limits.contextLength, most * BLOCK_SIZE);
   check("kvBlocks", limits.kvBlocks, most);
   check("topK", limits.topK, MOST_TOP_K);
   return limits;

@@ -1,10 +1,11 @@
 /** What `createWebGpuBackend` refuses, and how it names it. */
 import { assertFalse, assertRejects, assertStringIncludes } from "@std/assert";
 import { BackendError } from "../core/errors.ts";
+import { tinyFiles } from "../tests/support/backend_lifecycle.ts";
 import { capturedGpu } from "../tests/support/captured_gpu.ts";
 import { ADAPTER } from "../tests/support/gpu.ts";
 import { tinyGpuBackend } from "../tests/support/tiny_gpu_backend.ts";
-import type { WebGpuBackendOptions } from "./backend.ts";
+import { createWebGpuBackend, type WebGpuBackendOptions } from "./backend.ts";
 
 const ignore = ADAPTER === undefined;
 
@@ -13,6 +14,13 @@ Deno.test({ name: "WebGpuBackend refuses by name what no binding holds", ignore 
     () => tinyGpuBackend({ kvBlocks: 2 ** 20 }),
     RangeError,
     "kvBlocks is 1048576, allowed is at most",
+  );
+  // A layer's block has 2 KiB, and a binding 128 MiB.
+  const files = await tinyFiles({ type: "Q4_1" });
+  await assertRejects(
+    () => createWebGpuBackend({ files, contextLength: 2 ** 21, limits: "default" }),
+    RangeError,
+    "contextLength is 2097152, allowed is at most 1048576",
   );
   await assertRejects(
     () => tinyGpuBackend({ maxOutputRows: 2 ** 18 }),
