@@ -6,7 +6,7 @@ import type { Cost } from "../entropic/cost.ts";
 import type { AttentionControl, AttentionFloor, AttentionPolicy } from "../entropic/pruning.ts";
 import type { TemperatureControl, TemperatureLaw } from "../entropic/temperature.ts";
 import type { ModelConfig } from "../model/config.ts";
-import type { AttentionPlan, BackendInfo, BackendLimits } from "./backend.ts";
+import type { AttentionPlan, AttentionStats, BackendInfo, BackendLimits } from "./backend.ts";
 
 /** How the next token is chosen. Every field has its neutral value when left out. */
 export interface SamplingParams {
@@ -128,17 +128,10 @@ export interface TemperatureReport {
 }
 
 /** What attention read over some steps. A token that attends is a step of its own. */
-export interface AttentionTotals {
+export interface AttentionTotals extends AttentionStats {
   /** Steps that were pruned, and steps in all. */
   readonly prunedSteps: number;
   readonly steps: number;
-  /** As in `AttentionStats`, summed over the steps. */
-  readonly blocksRead: number;
-  readonly blocksTotal: number;
-  readonly bytesRead: number;
-  readonly bytesTotal: number;
-  readonly macs: number;
-  readonly macsTotal: number;
   /** Mean share of the attention left out in pruned steps, by the scan's estimate. */
   readonly massDropped: number;
 }

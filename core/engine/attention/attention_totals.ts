@@ -1,17 +1,11 @@
 /** Sums of what attention read, step by step. */
-import type { AttentionStats } from "../backend.ts";
+import { type AttentionStats, NO_ATTENTION } from "../backend.ts";
 import type { AttentionTotals } from "../engine.ts";
 
 export const NO_TOTALS: AttentionTotals = {
+  ...NO_ATTENTION,
   prunedSteps: 0,
   steps: 0,
-  blocksRead: 0,
-  blocksTotal: 0,
-  bytesRead: 0,
-  bytesTotal: 0,
-  macs: 0,
-  macsTotal: 0,
-  massDropped: 0,
 };
 
 /** @param tokens That attended together. @param pruned Whether their plan was. */
