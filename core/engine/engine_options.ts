@@ -49,15 +49,21 @@ const LEAST = {
   eventBuffer: 1,
 } as const;
 
-/** @throws {RangeError} An option is out of range; the message says what is allowed. */
-function checkOptions(options: LocalEngineOptions): void {
+/**
+ * What an engine checks before anything else; also for those who first have a model to load.
+ *
+ * @throws {RangeError} An option is out of range; the message says what is allowed.
+ * @throws {TypeError} There is no such setting of attention.
+ */
+export function checkOptions(options: LocalEngineOptions): void {
   for (const [name, least] of Object.entries(LEAST)) {
     const value = options[name as keyof typeof LEAST];
     const whole = Number.isInteger(value) || value === Infinity;
     if (value === undefined || (whole && value >= least)) continue;
     throw new RangeError(`Cannot use ${name} ${value}: it takes a whole number from ${least} on`);
   }
-  const { entropyFloor = 0 } = options;
+  const { entropyFloor = 0, attention } = options;
+  attentionRules(attention);
   if (!(entropyFloor >= 0 && entropyFloor < Infinity)) {
     throw new RangeError(
       `Cannot use entropy floor ${entropyFloor}: it takes a finite number from 0 on`,
@@ -84,7 +90,6 @@ export function schedulerOptions(backend: Backend, options: LocalEngineOptions):
 
 export function engineInfo(backend: Backend, options: LocalEngineOptions): EngineInfo {
   const { limits } = backend;
-  checkOptions(options);
   const { entropyFloor = 0 } = options;
   return {
     config: backend.config,

@@ -17,7 +17,7 @@ import type {
   SequenceStream,
 } from "./engine.ts";
 import { EngineCounters } from "./engine_counters.ts";
-import type { LocalEngineOptions } from "./engine_options.ts";
+import { checkOptions, type LocalEngineOptions } from "./engine_options.ts";
 import { EventQueue } from "./event_queue.ts";
 import type { LogitRow } from "./sampling/logit_row.ts";
 import { createMachine, type Machine } from "./machine.ts";
@@ -54,6 +54,7 @@ export class LocalEngine implements Engine {
    * @throws {RangeError} An option is out of range.
    */
   constructor(backend: Backend, options: LocalEngineOptions = {}) {
+    checkOptions(options);
     this.#options = options;
     this.#now = options.now ?? (() => performance.now());
     this.#machine = createMachine(backend, options);

@@ -2,9 +2,10 @@
  * Opens an engine on a model's files. Picks the backend: the one place besides `mod.ts` that names
  * one, so that a Worker with an engine need not load the HTTP server along with `mod.ts`.
  */
-import { attentionRules, type AttentionSettings } from "../engine/attention/attention_settings.ts";
+import type { AttentionSettings } from "../engine/attention/attention_settings.ts";
 import type { Backend } from "../engine/backend.ts";
 import type { Engine } from "../engine/engine.ts";
+import { checkOptions, type LocalEngineOptions } from "../engine/engine_options.ts";
 import { LocalEngine } from "../engine/local_engine.ts";
 import { BackendError, ModelError } from "../errors.ts";
 import { createPolicy, type PolicyName } from "../engine/scheduling/policies/mod.ts";
@@ -82,9 +83,16 @@ export async function openEngine(
   { opened, log = () => {} }: OpeningContext = {},
 ): Promise<Engine> {
   const { prefillChunk, maxWaiting, policy = "fcfs", tail, entropyFloor } = settings;
-  attentionRules(settings.attention); // Refuses before anything is loaded.
+  const options: LocalEngineOptions = {
+    policy: createPolicy(policy, tail),
+    ...(prefillChunk !== undefined && { prefillChunk }),
+    ...(maxWaiting !== undefined && { maxWaiting }),
+    ...(entropyFloor !== undefined && { entropyFloor }),
+    ...(settings.attention !== undefined && { attention: settings.attention }),
+    log,
+  };
+  checkOptions(options);
   const attention = { policy: "off", ...settings.attention } as const;
-  const runsFirst = createPolicy(policy, tail);
   const open = async (model: OpenedModel): Promise<CalibratedBackend> => {
     const path = "paths" in location ? location.paths[0] : undefined;
     const backend = await createBackend(model.files, settings, log);
@@ -94,16 +102,12 @@ export async function openEngine(
     withSources(location, async (sources) => await open(await openModel(sources)));
   const { backend, calibration } = opened ? await open(opened) : await reopen();
   return new LocalEngine(backend, {
-    policy: runsFirst,
-    ...(prefillChunk !== undefined && { prefillChunk }),
-    ...(maxWaiting !== undefined && { maxWaiting }),
-    ...(entropyFloor !== undefined && { entropyFloor }),
+    ...options,
     attention: {
       ...(calibration && { massByLength: calibration.mass }),
       ...(calibration?.bound !== undefined && { divergence: calibration.bound }),
       ...attention,
     },
-    log,
     recover: async () => (await reopen()).backend,
   });
 }
