@@ -82,10 +82,7 @@ async function createOn(device: Device, options: WebGpuBackendOptions): Promise<
     const cache = new KvCache(gpu, layout, config.layers, limits.kvBlocks);
     const pipelines = new Pipelines(gpu);
     const { topK } = limits;
-    const usage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC;
-    const picked = gpu.createBuffer({ label: "logits", size: 4 * config.vocabularySize, usage });
-    const setting = { config, topK, arithmetic, staging };
-    const parts = { ...setting, pipelines, weights, buffers, cache, picked };
+    const parts = { config, topK, arithmetic, staging, pipelines, weights, buffers, cache };
     const program = await Program.create(parts);
     if (options.warmUp !== false) {
       const counts = tokensOfCuts(staging).map((count) => ({ tokens: count, rows: count }));

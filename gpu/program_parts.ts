@@ -18,8 +18,6 @@ export interface ProgramParts {
   readonly weights: ModelWeights;
   readonly buffers: StepBuffers;
   readonly cache: KvCache;
-  /** Where single logits of a row are collected to be read. */
-  readonly picked: GPUBuffer;
   /** What pruned attention looks at first. */
   readonly sketch?: SketchBuffers | undefined;
   /** Where moments are gathered. */

@@ -1,8 +1,8 @@
 /** What becomes of rows of logits: statistics of all, and one at a time at a temperature, or drawn. */
 import { type Dispatch, dispatcher, type Stage } from "./dispatch.ts";
-import { drawKernel, overrideGroups, overrideKernel } from "./kernels/draw.ts";
-import { pickGroups, pickKernel } from "./kernels/pick.ts";
+import { drawKernel } from "./kernels/draw.ts";
 import { CHUNKS_AT_ONCE, chunksOf, rowChunksKernel } from "./kernels/row_chunks.ts";
+import { idGroups, overrideKernel, pickKernel } from "./kernels/row_ids.ts";
 import { rowSummaryKernel } from "./kernels/row_summary.ts";
 import { rowUncertaintyKernel } from "./kernels/row_uncertainty.ts";
 import type { ProgramParts } from "./program_parts.ts";
@@ -40,13 +40,13 @@ export async function drawDispatches(
   parts: ProgramParts,
 ): Promise<(overrides: number) => readonly Dispatch[]> {
   const { pipelines, config: { vocabularySize: vocabulary }, buffers } = parts;
-  const { row, draw, drawn, overrideIds: ids, overrideLogits: given } = buffers;
-  const bound = { ids, given, count: buffers.overrideCount, row };
+  const { row, draw, drawn, ids, idCount: count, overrides: given } = buffers;
+  const bound = { ids, given, count, row };
   const override = dispatcher(pipelines, await pipelines.compile(overrideKernel()), bound);
   const kernel = await pipelines.compile(drawKernel({ vocabulary }));
   const choose = dispatcher(pipelines, kernel, { draw, row, drawn });
   return (overrides) => [
-    ...(overrides > 0 ? [override(12 * overrides, overrideGroups(overrides))] : []),
+    ...(overrides > 0 ? [override(12 * overrides, idGroups(overrides))] : []),
     choose(4 * vocabulary, 1),
   ];
 }
@@ -55,11 +55,10 @@ export async function drawDispatches(
 export async function pickDispatches(
   parts: ProgramParts,
 ): Promise<(count: number) => readonly Dispatch[]> {
-  const { pipelines, buffers, picked } = parts;
-  const { row, overrideIds: ids, overrideCount: count } = buffers;
+  const { pipelines, buffers: { row, ids, idCount: count, picked } } = parts;
   const kernel = await pipelines.compile(pickKernel());
   const pick = dispatcher(pipelines, kernel, { ids, count, row, picked });
-  return (count) => [pick(12 * count, pickGroups(count))];
+  return (count) => [pick(12 * count, idGroups(count))];
 }
 
 async function rowChunks(

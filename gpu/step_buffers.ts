@@ -80,11 +80,12 @@ export function stepBuffers(
     partials: storage("partial attention", slabTokens * perToken),
     attended: storage("attention", tokens * heads * headSize),
     activated: storage("activations", tokens * feedForwardSize),
-    /** A row to draw from, with what stands in for some of its logits. */
+    /** A row to draw from, or to pick from: some of its ids, and what stands in for their logits. */
     row: given("row", vocabularySize),
-    overrideIds: given("override ids", vocabularySize),
-    overrideLogits: given("overrides", vocabularySize),
-    overrideCount: uniform(16),
+    ids: given("ids", vocabularySize),
+    idCount: uniform(16),
+    overrides: given("overrides", vocabularySize),
+    picked: taken("picked logits", vocabularySize),
     draw: uniform(32),
     drawn: taken("drawn token", 1),
     logits: taken("logits", rows * vocabularySize),

@@ -173,7 +173,7 @@ export class WebGpuBackend implements Backend {
     const [token = NO_TOKEN] = await this.#guard.run(async (gpu) => {
       const encoder = this.#aside(gpu, row, ids);
       if (ids.length > 0) {
-        gpu.queue.writeBuffer(buffers.overrideLogits, 0, Float32Array.from(logits));
+        gpu.queue.writeBuffer(buffers.overrides, 0, Float32Array.from(logits));
       }
       gpu.queue.writeBuffer(buffers.draw, 0, drawWords(draw));
       record(encoder, this.#program.draw(ids.length));
@@ -189,7 +189,7 @@ export class WebGpuBackend implements Backend {
     return await this.#guard.run(async (gpu) => {
       const encoder = this.#aside(gpu, row, ids);
       record(encoder, this.#program.pick(ids.length));
-      const excerpt = { buffer: this.#parts.picked, offset: 0, size: 4 * ids.length };
+      const excerpt = { buffer: this.#parts.buffers.picked, offset: 0, size: 4 * ids.length };
       const read = readback(gpu, encoder, [excerpt]);
       gpu.queue.submit([encoder.finish()]);
       return new Float32Array(await read());
@@ -203,8 +203,8 @@ export class WebGpuBackend implements Backend {
     const encoder = gpu.createCommandEncoder();
     encoder.copyBufferToBuffer(buffers.logits, row * size, buffers.row, 0, size);
     if (ids.length > 0) {
-      gpu.queue.writeBuffer(buffers.overrideCount, 0, Uint32Array.of(ids.length));
-      gpu.queue.writeBuffer(buffers.overrideIds, 0, Uint32Array.from(ids));
+      gpu.queue.writeBuffer(buffers.idCount, 0, Uint32Array.of(ids.length));
+      gpu.queue.writeBuffer(buffers.ids, 0, Uint32Array.from(ids));
     }
     return encoder;
   }

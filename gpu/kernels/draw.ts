@@ -42,31 +42,6 @@ export function drawWords(draw: DrawRequest): ArrayBuffer {
 /** In place of an id where no token is possible. */
 export const NO_TOKEN = 0xffffffff;
 
-const WORKGROUP = 64;
-
-/** Writes logits in place of the model's. Dispatch: [overrides / 64]. */
-export function overrideKernel(): Kernel {
-  return {
-    name: "override",
-    bindings: [
-      read("ids", "array<u32>"),
-      read("given", "array<f32>"),
-      uniform("count", "u32"),
-      write("row", "array<f32>"),
-    ],
-    code: `
-@compute @workgroup_size(${WORKGROUP})
-fn main(@builtin(global_invocation_id) thread: vec3<u32>) {
-  if (thread.x < count) {
-    row[ids[thread.x]] = given[thread.x];
-  }
-}
-`,
-  };
-}
-
-export const overrideGroups = (count: number): number => Math.ceil(count / WORKGROUP);
-
 /** Dispatch: [1]. */
 export function drawKernel({ vocabulary }: RowParameters): Kernel {
   const idBits = Math.ceil(Math.log2(vocabulary + 1));

@@ -3,7 +3,8 @@ import type { Draw } from "../../core/engine/backend.ts";
 import { drawFromRow } from "../../tests/support/draw_by_definition.ts";
 import { ADAPTER, GpuProbe } from "../../tests/support/gpu.ts";
 import { normals, randomNumbers } from "../../tests/support/random.ts";
-import { drawKernel, drawWords, NO_TOKEN, overrideGroups, overrideKernel } from "./draw.ts";
+import { drawKernel, drawWords, NO_TOKEN } from "./draw.ts";
+import { idGroups, overrideKernel } from "./row_ids.ts";
 
 const PLAIN: Draw = {
   overrides: { ids: new Uint32Array(), logits: new Float32Array() },
@@ -19,7 +20,7 @@ async function drawn(probe: GpuProbe, logits: Float32Array, draw: Draw) {
   const { ids, logits: given } = draw.overrides;
   if (ids.length > 0) {
     const count = Uint32Array.of(ids.length);
-    await probe.run(overrideKernel(), { ids, given, count, row }, [overrideGroups(ids.length)]);
+    await probe.run(overrideKernel(), { ids, given, count, row }, [idGroups(ids.length)]);
   }
   const result = new Uint32Array(1);
   const words = new Uint32Array(drawWords(draw));
