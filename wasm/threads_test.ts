@@ -4,14 +4,14 @@ import { BackendError } from "../core/errors.ts";
 import { openModel } from "../core/model/gguf/open_model.ts";
 import { MemorySource } from "../core/model/memory_source.ts";
 import type { ModelFiles } from "../core/model/tensors.ts";
-import { tinyModel } from "../tests/support/tiny_model.ts";
+import { tinyModel, type TinyModelOptions } from "../tests/support/tiny_model.ts";
 import { createWasmBackend } from "./backend.ts";
 import { supports } from "./loader.ts";
 
 const ignore = !supports("threads");
 
-async function tinyFiles(contextLength = 256): Promise<ModelFiles> {
-  const bytes = tinyModel({ type: "Q4_1", contextLength });
+async function tinyFiles(options: TinyModelOptions = {}): Promise<ModelFiles> {
+  const bytes = tinyModel({ type: "Q4_1", contextLength: 256, ...options });
   return (await openModel([new MemorySource("tiny.gguf", bytes)])).files;
 }
 
@@ -68,8 +68,7 @@ Deno.test("WasmBackend writes the same KV with any number of threads", { ignore 
 Deno.test("WasmBackend attends to long contexts alike with any number of threads", {
   ignore,
 }, async () => {
-  const files = await tinyFiles(4096);
-  const decoded = async (threads: number) => {
+  const decoded = async (files: ModelFiles, threads: number) => {
     const variant = threads > 1 ? "threads" : "relaxed";
     const backend = await createWasmBackend({ files, kvBlocks: 256, variant, threads });
     const blockTable = Array.from({ length: 256 }, (_, i) => i);
@@ -85,9 +84,13 @@ Deno.test("WasmBackend attends to long contexts alike with any number of threads
     await backend.dispose();
     return steps;
   };
-  const expected = await decoded(1);
-  for (const threads of [2, 3]) {
-    assertEquals(await decoded(threads), expected, `${threads} threads`);
+  // Two query heads a KV head, and six, which are more than are computed together.
+  for (const shape of [{}, { heads: 12, hiddenSize: 192 }]) {
+    const files = await tinyFiles({ contextLength: 4096, ...shape });
+    const expected = await decoded(files, 1);
+    for (const threads of [2, 3]) {
+      assertEquals(await decoded(files, threads), expected, `${threads} threads`);
+    }
   }
 });
 

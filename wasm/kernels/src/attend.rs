@@ -1,31 +1,46 @@
 //! A layer's attention over the paged cache: keys and values go in, then each token attends to all
 //! blocks of its sequence, or to those that its plan chooses.
 
-use crate::attention_f32;
-use crate::attention_q8::{PART, Partial, Query, join, parts};
+use crate::attention_q8::{HEADS, PART, Partial, join};
 use crate::batch::{Batch, Token};
 use crate::cache::{BLOCK, KvType};
 use crate::isa::Isa;
 use crate::model::Model;
 use crate::moments::Moments;
+use crate::records::Records;
 use crate::rope::rotate;
 use crate::scan::{Codes, add_shares};
 use crate::selection::choose;
 use crate::sketch::Sketch;
+use crate::{attention_f32, attention_q8};
+use core::ops::Range;
+use std::borrow::Cow;
 
-/// What a unit attends to: blocks, all but the last of them full.
-struct Context {
-    records: Vec<*const u8>,
-    tokens: usize,
+/// Query heads of one token that share a KV head: all of a group, or some.
+#[derive(Clone, PartialEq)]
+struct Heads {
+    /// The token's row.
+    row: usize,
+    kv_head: usize,
+    range: Range<usize>,
 }
 
-unsafe impl Send for Context {}
-unsafe impl Sync for Context {}
-
-impl Context {
-    fn parts(&self) -> impl Iterator<Item = (&[*const u8], usize)> {
-        parts(&self.records, self.tokens)
+impl Heads {
+    /// At most `HEADS` each.
+    fn chunks(self) -> impl Iterator<Item = Heads> {
+        let Heads { row, kv_head, range: Range { start, end } } = self;
+        (start..end).step_by(HEADS).map(move |first| Heads {
+            row,
+            kv_head,
+            range: first..(first + HEADS).min(end),
+        })
     }
+}
+
+/// Blocks that heads attend to, all but the last of them full.
+struct Context<'a> {
+    blocks: Cow<'a, [u32]>,
+    tokens: usize,
 }
 
 impl<I: Isa> Model<I> {
@@ -54,7 +69,6 @@ impl<I: Isa> Model<I> {
     /// Takes note of the queries and keys that the step has just multiplied, not yet rotated.
     pub fn gather(&self, moments: &mut Moments, layer: usize, tokens: &[Token]) {
         let (s, size) = (&self.scratch, self.shape.head_size);
-        let group = self.shape.heads / self.shape.kv_heads;
         let mut angles = vec![0.0; self.rope.dimensions()];
         for (i, token) in tokens.iter().enumerate() {
             self.rope.angles(token.position * moments.stretch, &mut angles);
@@ -62,7 +76,7 @@ impl<I: Isa> Model<I> {
             for head in keys.chunks_exact_mut(size).chain(queries.chunks_exact_mut(size)) {
                 rotate(&mut head[..angles.len()], &angles);
             }
-            let groups = queries.chunks_exact(group * size);
+            let groups = queries.chunks_exact(self.group() * size);
             for (head, (key, queries)) in keys.chunks_exact(size).zip(groups).enumerate() {
                 moments.add(layer, head, key, queries.chunks_exact(size));
             }
@@ -70,95 +84,121 @@ impl<I: Isa> Model<I> {
         moments.tokens += if layer == 0 { tokens.len() } else { 0 };
     }
 
-    /// Attention of every token, unit by unit of one KV head and the query heads that share it. Where
-    /// long contexts leave fewer units than keep all threads at work, part by part of the context.
+    /// Attention of every token, group by group of the heads that share a KV head. Groups that are too
+    /// few to keep all threads at work are cut: into heads, or into parts of a long context.
     pub fn attend(&self, layer: usize, batch: &Batch, tokens: &[Token]) {
-        let kv_heads = self.shape.kv_heads;
-        let units = tokens.len() * kv_heads;
-        let long = |token: &Token| token.position >= PART * BLOCK;
+        let groups = tokens.len() * self.shape.kv_heads;
         let threads = self.pool.threads();
-        let few = threads > 1 && units < 4 * threads;
+        let few = threads > 1 && groups < 4 * threads;
+        let long = |token: &Token| token.position >= PART * BLOCK;
         if few && self.cache.kind == KvType::Q8 && tokens.iter().any(long) {
             return self.attend_in_parts(layer, batch, tokens);
         }
-        self.pool.run(units, &|range| {
-            for unit in range {
-                let (i, kv_head) = (unit / kv_heads, unit % kv_heads);
-                let (q, out) = self.query_and_output(i, kv_head);
-                let context = self.context(layer, batch, &tokens[i], i, kv_head);
-                self.attend_context(q, &context, out);
+        // A choice of blocks is made for the whole group.
+        let chooses = |token: &Token| !token.plan.reads_all(batch.read(token).len());
+        let cut = few && !tokens.iter().any(chooses);
+        let unit = if cut { 1 } else { self.group() };
+        self.pool.run(groups * self.group() / unit, &|units| {
+            for heads in self.heads_of(units.start * unit..units.end * unit) {
+                let context = self.context(layer, batch, &tokens[heads.row], &heads);
+                self.attend_context(layer, &heads, &context);
             }
         });
     }
 
     /// The same, to the bit.
     fn attend_in_parts(&self, layer: usize, batch: &Batch, tokens: &[Token]) {
-        let kv_heads = self.shape.kv_heads;
-        let units = self.pool.map(tokens.len() * kv_heads, |unit| {
-            let (i, kv_head) = (unit / kv_heads, unit % kv_heads);
-            let context = self.context(layer, batch, &tokens[i], i, kv_head);
-            (context, self.queries(self.query_and_output(i, kv_head).0))
-        });
-        let counts = units.iter().map(|(context, _)| context.parts().count());
-        let parts: Vec<(usize, usize)> = counts
-            .enumerate()
-            .flat_map(|(unit, count)| (0..count).map(move |i| (unit, i)))
+        let groups: Vec<Heads> = self.heads_of(0..tokens.len() * self.shape.heads).collect();
+        let contexts = self
+            .pool
+            .map(groups.len(), |i| self.context(layer, batch, &tokens[groups[i].row], &groups[i]));
+        let parts: Vec<(Heads, Records)> = groups
+            .into_iter()
+            .zip(&contexts)
+            .flat_map(|(group, context)| group.chunks().map(move |heads| (heads, context)))
+            .flat_map(|(heads, context)| {
+                let records = self.records(layer, &heads, context);
+                records.parts(PART).map(move |part| (heads.clone(), part))
+            })
             .collect();
         let partials = self.pool.map(parts.len(), |i| {
-            let (unit, part) = parts[i];
-            let (context, queries) = &units[unit];
-            let (records, count) = context.parts().nth(part).expect("counted above");
-            unsafe { Partial::of::<I>(queries, self.shape.head_size, records, count) }
+            let (heads, part) = &parts[i];
+            let q = self.queries(heads);
+            unsafe { Partial::of::<I>(q, self.shape.head_size, *part, vec![0.0; q.len()]) }
         });
         let mut partials = partials.into_iter();
-        for (unit, (context, _)) in units.iter().enumerate() {
-            let (_, out) = self.query_and_output(unit / kv_heads, unit % kv_heads);
-            join(partials.by_ref().take(context.parts().count()), out);
+        for context in parts.chunk_by(|(a, _), (b, _)| a == b) {
+            join(partials.by_ref().take(context.len()), self.attended(&context[0].0));
         }
     }
 
-    /// The heads of a unit: queries, and where their attention goes.
-    #[allow(clippy::mut_from_ref)]
-    fn query_and_output(&self, row: usize, kv_head: usize) -> (&mut [f32], &mut [f32]) {
-        let group = self.shape.heads / self.shape.kv_heads * self.shape.head_size;
-        let part = kv_head * group..(kv_head + 1) * group;
-        let s = &self.scratch;
-        unsafe { (&mut s.query.row(row)[part.clone()], &mut s.attended.row(row)[part]) }
+    /// Query heads that share a KV head.
+    fn group(&self) -> usize {
+        self.shape.heads / self.shape.kv_heads
     }
 
-    /// Rotates a unit's queries, and chooses what they attend to.
-    fn context(
+    /// Splits a range of [tokens][heads] at the bounds of groups.
+    fn heads_of(&self, range: Range<usize>) -> impl Iterator<Item = Heads> {
+        let (heads, group, mut next) = (self.shape.heads, self.group(), range.start);
+        core::iter::from_fn(move || {
+            let (row, first) = (next / heads, next % heads);
+            let end = (first - first % group + group).min(first + range.end - next);
+            let some = next < range.end;
+            next += end - first;
+            some.then_some(Heads { row, kv_head: first / group, range: first..end })
+        })
+    }
+
+    #[allow(clippy::mut_from_ref)]
+    fn queries(&self, heads: &Heads) -> &mut [f32] {
+        let size = self.shape.head_size;
+        let row = unsafe { self.scratch.query.row(heads.row) };
+        &mut row[heads.range.start * size..heads.range.end * size]
+    }
+
+    #[allow(clippy::mut_from_ref)]
+    fn attended(&self, heads: &Heads) -> &mut [f32] {
+        let size = self.shape.head_size;
+        let row = unsafe { self.scratch.attended.row(heads.row) };
+        &mut row[heads.range.start * size..heads.range.end * size]
+    }
+
+    fn records<'a>(&self, layer: usize, heads: &Heads, context: &'a Context) -> Records<'a> {
+        self.cache.records(layer, heads.kv_head, &context.blocks, context.tokens)
+    }
+
+    /// Rotates the queries, and chooses what they attend to.
+    fn context<'a>(
         &self,
         layer: usize,
-        batch: &Batch,
+        batch: &Batch<'a>,
         token: &Token,
-        row: usize,
-        kv_head: usize,
-    ) -> Context {
+        heads: &Heads,
+    ) -> Context<'a> {
         let s = &self.scratch;
-        let (q, _) = self.query_and_output(row, kv_head);
+        let q = self.queries(heads);
         for q in q.chunks_exact_mut(self.shape.head_size) {
-            rotate(&mut q[..self.rope.dimensions()], unsafe { s.angles.row(row) });
+            rotate(&mut q[..self.rope.dimensions()], unsafe { s.angles.row(heads.row) });
         }
-        let blocks = &batch.blocks(token)[..(token.position + 1).div_ceil(BLOCK)];
-        let record = |&block: &u32| self.cache.record(layer, block as usize, kv_head).cast_const();
-        let (records, dropped): (Vec<*const u8>, f32) = match &self.sketch {
-            Some(sketch) if !token.plan.reads_all(blocks.len()) => {
-                let shares = self.block_shares(sketch, layer, kv_head, blocks, token, q);
-                let mut chosen = Vec::with_capacity(blocks.len());
+        let all = batch.read(token);
+        let (blocks, dropped) = match &self.sketch {
+            Some(sketch) if !token.plan.reads_all(all.len()) => {
+                let shares = self.block_shares(sketch, layer, heads.kv_head, all, token, q);
+                let mut chosen = Vec::with_capacity(all.len());
                 let dropped = choose(token.plan, &shares, &mut chosen);
-                (chosen.iter().map(|&i| record(&blocks[i])).collect(), dropped)
+                (Cow::Owned(chosen.into_iter().map(|i| all[i]).collect()), dropped)
             }
-            _ => (blocks.iter().map(record).collect(), 0.0),
+            _ => (Cow::Borrowed(all), 0.0),
         };
-        // Of the chosen blocks all but the last are full.
-        let tokens = (records.len() - 1) * BLOCK + token.position % BLOCK + 1;
-        unsafe {
-            let counters = &mut s.attention.row(token.index)[2 * kv_head..2 * kv_head + 2];
-            counters[0] += records.len() as f32;
-            counters[1] += dropped;
+        // A group's first head counts.
+        if heads.range.start % self.group() == 0 {
+            let counters = unsafe { s.attention.row(token.index) };
+            counters[2 * heads.kv_head] += blocks.len() as f32;
+            counters[2 * heads.kv_head + 1] += dropped;
         }
-        Context { records, tokens }
+        // Of the chosen blocks all but the last are full.
+        let tokens = (blocks.len() - 1) * BLOCK + token.position % BLOCK + 1;
+        Context { blocks, tokens }
     }
 
     /// The share of the attention that each block is thought to hold, in the mean of a group's heads.
@@ -193,21 +233,17 @@ impl<I: Isa> Model<I> {
         shares
     }
 
-    /// Exact attention of a unit's rotated queries.
-    fn attend_context(&self, q: &mut [f32], context: &Context, out: &mut [f32]) {
+    /// Exact attention of rotated queries.
+    fn attend_context(&self, layer: usize, heads: &Heads, context: &Context) {
         let size = self.shape.head_size;
-        if self.cache.kind == KvType::F32 {
-            for (q, out) in q.chunks_exact(size).zip(out.chunks_exact_mut(size)) {
-                unsafe { attention_f32::attend(q, &context.records, context.tokens, out) };
+        let records = self.records(layer, heads, context);
+        let (q, out) = (self.queries(heads), self.attended(heads));
+        let at_once = if self.cache.kind == KvType::F32 { 1 } else { HEADS };
+        for (q, out) in q.chunks(at_once * size).zip(out.chunks_mut(at_once * size)) {
+            match self.cache.kind {
+                KvType::F32 => unsafe { attention_f32::attend(q, records, out) },
+                KvType::Q8 => unsafe { attention_q8::attend::<I>(q, size, records, out) },
             }
-            return;
         }
-        let queries = self.queries(q);
-        let part = |(records, count)| unsafe { Partial::of::<I>(&queries, size, records, count) };
-        join(context.parts().map(part), out);
-    }
-
-    fn queries(&self, q: &mut [f32]) -> Vec<Query> {
-        q.chunks_exact_mut(self.shape.head_size).map(Query::new::<I>).collect()
     }
 }

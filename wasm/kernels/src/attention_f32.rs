@@ -1,9 +1,10 @@
 //! Attention over `F32` blocks, plainly: the reference that the quantised form is judged by.
 
 use crate::cache::BLOCK;
+use crate::records::Records;
 
-/// Attends one query head to the first `tokens` tokens of the given records.
-pub unsafe fn attend(q: &[f32], records: &[*const u8], tokens: usize, out: &mut [f32]) {
+/// Attends one query head.
+pub unsafe fn attend(q: &[f32], records: Records, out: &mut [f32]) {
     let size = q.len();
     let row = |record: *const u8, index: usize| unsafe {
         core::slice::from_raw_parts(record.cast::<f32>().add(index * size), size)
@@ -11,8 +12,8 @@ pub unsafe fn attend(q: &[f32], records: &[*const u8], tokens: usize, out: &mut 
     let scale = 1.0 / (size as f32).sqrt();
     let mut scores: Vec<f32> = records
         .iter()
-        .flat_map(|&record| (0..BLOCK).map(move |slot| row(record, slot)))
-        .take(tokens)
+        .flat_map(|record| (0..BLOCK).map(move |slot| row(record, slot)))
+        .take(records.tokens())
         .map(|key| key.iter().zip(q).map(|(k, q)| k * q).sum::<f32>() * scale)
         .collect();
     let max = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
@@ -20,7 +21,7 @@ pub unsafe fn attend(q: &[f32], records: &[*const u8], tokens: usize, out: &mut 
     let total: f32 = scores.iter().sum();
     out.fill(0.0);
     let values =
-        records.iter().flat_map(|&record| (BLOCK..2 * BLOCK).map(move |slot| row(record, slot)));
+        records.iter().flat_map(|record| (BLOCK..2 * BLOCK).map(move |slot| row(record, slot)));
     for (p, value) in scores.iter().zip(values) {
         for (out, v) in out.iter_mut().zip(value) {
             *out += p * v / total;

@@ -2,17 +2,23 @@
 //! 7 bits, with the values' scales folded in and scaled to the block's largest, against int8 values.
 //! Three passes over a part of the blocks: scores, weights, values; then the parts are joined in order
 //! (as in arXiv 2205.14135). A token's result depends on its own KV in the order of the positions, and
-//! on nothing else, whoever computes a part. All heads of a group share each load.
+//! on nothing else, whoever computes a part. Heads of a group share each load. Up
+//! to `PART` blocks nothing is allocated, for all threads spin on the allocator's one lock.
 
 use crate::cache::{BLOCK, Q8Layout, hadamard_size, peak, scale_for};
 use crate::isa::Isa;
 use crate::math::{self, max_lane};
+use crate::records::Records;
 use core::arch::wasm32::*;
+use core::mem::MaybeUninit;
+use core::ops::DerefMut;
 
 /// Blocks of a part: the scratch of its three passes stays in the nearest cache.
 pub const PART: usize = 64;
 /// Largest head that the scratch below holds.
 pub const MAX_HEAD: usize = 256;
+/// Query heads that share each load.
+pub const HEADS: usize = 4;
 /// Dimension groups whose sums stay in registers together.
 const GROUPS: usize = 4;
 
@@ -28,25 +34,25 @@ pub struct BlockWeights {
 }
 
 /// A query head: int8 values as `Isa` stores them, and their scale.
-pub struct Query {
+struct Query {
     values: [u8; 2 * MAX_HEAD],
     scale: f32,
 }
 
-impl Query {
-    /// Transforms `q` in place and quantises it.
-    pub fn new<I: Isa>(q: &mut [f32]) -> Query {
-        let mut values = [0; 2 * MAX_HEAD];
-        let transformed = hadamard_size(q.len());
-        math::hadamard(q, transformed);
-        let (scale, inverse) = scale_for(peak(q));
-        for (pack, q) in q.chunks_exact(16).enumerate() {
-            let x = core::array::from_fn(|i| unsafe { math::load(q, 4 * i) });
-            let integers = quantize(x, f32x4_splat(inverse));
-            unsafe { I::store_query(values.as_mut_ptr().add(32 * pack), integers) };
-        }
-        Query { values, scale: scale / (transformed as f32 * (q.len() as f32).sqrt()) }
+/// Transforms and quantises a head of at most `MAX_HEAD` elements.
+fn write_query<I: Isa>(q: &[f32], to: &mut MaybeUninit<Query>) {
+    let mut turned = [const { MaybeUninit::uninit() }; MAX_HEAD];
+    let turned = turned[..q.len()].write_copy_of_slice(q);
+    let transformed = hadamard_size(q.len());
+    math::hadamard(turned, transformed);
+    let (scale, inverse) = scale_for(peak(turned));
+    let to = to.as_mut_ptr();
+    for (pack, q) in turned.chunks_exact(16).enumerate() {
+        let x = core::array::from_fn(|i| unsafe { math::load(q, 4 * i) });
+        let integers = quantize(x, f32x4_splat(inverse));
+        unsafe { I::store_query((&raw mut (*to).values).cast::<u8>().add(32 * pack), integers) };
     }
+    unsafe { (*to).scale = scale / (transformed as f32 * (q.len() as f32).sqrt()) };
 }
 
 #[inline(always)]
@@ -54,41 +60,56 @@ fn quantize(x: [v128; 4], inverse: v128) -> [v128; 4] {
     x.map(|x| i32x4_trunc_sat_f32x4(f32x4_nearest(f32x4_mul(x, inverse))))
 }
 
-/// What query heads have of a part of their context, before the softmax is divided by its sum.
-pub struct Partial {
-    /// Values weighted by e^(score - max), [heads][size].
-    sums: Vec<f32>,
-    /// The largest score of each head, and the sum of its e^(score - max).
-    masses: Vec<(f32, f32)>,
+/// Attention of at most `HEADS` rotated query heads of one KV head; `q` and `out` are [heads][size].
+pub unsafe fn attend<I: Isa>(q: &[f32], size: usize, records: Records, out: &mut [f32]) {
+    let mut parts = records.parts(PART);
+    let first = parts.next().expect("a context has a token");
+    let mut whole = unsafe { Partial::of::<I>(q, size, first, out) };
+    for part in parts {
+        whole.join(&unsafe { Partial::of::<I>(q, size, part, vec![0.0; q.len()]) });
+    }
+    whole.finish();
 }
 
-impl Partial {
-    /// Attends to the first `tokens` tokens of `records`, at most `PART`.
-    pub unsafe fn of<I: Isa>(
-        queries: &[Query],
-        size: usize,
-        records: &[*const u8],
-        tokens: usize,
-    ) -> Partial {
-        let mut sums = vec![0.0; queries.len() * size];
-        let mut masses = Vec::with_capacity(queries.len());
-        for (queries, sums) in queries.chunks(4).zip(sums.chunks_mut(4 * size)) {
-            unsafe {
-                match queries.len() {
-                    1 => masses.extend(attend::<I, 1>(queries, size, records, tokens, sums)),
-                    2 => masses.extend(attend::<I, 2>(queries, size, records, tokens, sums)),
-                    3 => masses.extend(attend::<I, 3>(queries, size, records, tokens, sums)),
-                    _ => masses.extend(attend::<I, 4>(queries, size, records, tokens, sums)),
-                }
+/// Writes the attention that the parts of a context make together, in their order, [heads][size].
+pub fn join(mut parts: impl Iterator<Item = Partial<Vec<f32>>>, out: &mut [f32]) {
+    let Partial { size, sums, masses } = parts.next().expect("a context has a token");
+    out.copy_from_slice(&sums);
+    let mut whole = Partial { size, sums: out, masses };
+    parts.for_each(|next| whole.join(&next));
+    whole.finish();
+}
+
+/// The largest score of a head, and the sum of its e^(score - max).
+type Mass = (f32, f32);
+
+/// What at most `HEADS` query heads have of a part of their context, before the softmax is divided by
+/// its sum.
+pub struct Partial<S> {
+    size: usize,
+    /// Values weighted by e^(score - max), [heads][size].
+    sums: S,
+    masses: [Mass; HEADS],
+}
+
+impl<S: DerefMut<Target = [f32]>> Partial<S> {
+    /// Attends to at most `PART` blocks; `sums` is overwritten.
+    pub unsafe fn of<I: Isa>(q: &[f32], size: usize, part: Records, mut sums: S) -> Partial<S> {
+        let mut masses = [(0.0, 0.0); HEADS];
+        unsafe {
+            match q.len() / size {
+                1 => attend_part::<I, 1>(q, size, part, &mut sums, &mut masses),
+                2 => attend_part::<I, 2>(q, size, part, &mut sums, &mut masses),
+                3 => attend_part::<I, 3>(q, size, part, &mut sums, &mut masses),
+                _ => attend_part::<I, HEADS>(q, size, part, &mut sums, &mut masses),
             }
         }
-        Partial { sums, masses }
+        Partial { size, sums, masses }
     }
 
     /// Adds the part that comes next.
-    fn join(&mut self, next: &Partial) {
-        let size = self.sums.len() / self.masses.len();
-        let heads = self.sums.chunks_exact_mut(size).zip(next.sums.chunks_exact(size));
+    fn join(&mut self, next: &Partial<Vec<f32>>) {
+        let heads = self.sums.chunks_exact_mut(self.size).zip(next.sums.chunks_exact(self.size));
         let masses = self.masses.iter_mut().zip(&next.masses);
         for ((sums, next), (mass, &(next_max, next_total))) in heads.zip(masses) {
             let max = mass.0.max(next_max);
@@ -99,49 +120,38 @@ impl Partial {
         }
     }
 
-    /// Writes the attention, [heads][size].
-    fn finish(&self, out: &mut [f32]) {
-        let size = self.sums.len() / self.masses.len();
-        let heads = self.sums.chunks_exact(size).zip(out.chunks_exact_mut(size));
-        for ((sums, out), &(_, total)) in heads.zip(&self.masses) {
+    /// Leaves the attention in `sums`.
+    fn finish(&mut self) {
+        for (sums, &(_, total)) in self.sums.chunks_exact_mut(self.size).zip(&self.masses) {
             let inverse = 1.0 / total;
-            sums.iter().zip(out).for_each(|(sum, out)| *out = sum * inverse);
+            sums.iter_mut().for_each(|sum| *sum *= inverse);
         }
     }
 }
 
-/// The tokens that each part of `records` has of the first `tokens`.
-pub fn parts(records: &[*const u8], tokens: usize) -> impl Iterator<Item = (&[*const u8], usize)> {
-    let parts = records.chunks(PART).enumerate();
-    parts.map(move |(i, part)| (part, (tokens - i * PART * BLOCK).min(PART * BLOCK)))
-}
-
-/// Writes the attention that the parts of a context make together, in their order, [heads][size].
-pub fn join(mut parts: impl Iterator<Item = Partial>, out: &mut [f32]) {
-    let mut whole = parts.next().expect("a context has a token");
-    parts.for_each(|next| whole.join(&next));
-    whole.finish(out);
-}
-
-/// Attends `H` heads to a part, and answers their masses.
-unsafe fn attend<I: Isa, const H: usize>(
-    queries: &[Query],
+/// Attends `H` heads to a part.
+unsafe fn attend_part<I: Isa, const H: usize>(
+    q: &[f32],
     size: usize,
-    records: &[*const u8],
-    tokens: usize,
+    part: Records,
     sums: &mut [f32],
-) -> [(f32, f32); H] {
-    let queries: &[Query; H] = queries.try_into().expect("a query for each head");
-    let mut scratch: Vec<[BlockWeights; H]> = Vec::with_capacity(records.len());
-    unsafe { scratch.set_len(records.len()) };
+    masses: &mut [Mass; HEADS],
+) {
+    let mut queries = [const { MaybeUninit::uninit() }; H];
+    for (q, query) in q.chunks_exact(size).zip(&mut queries) {
+        write_query::<I>(q, query);
+    }
+    let queries = unsafe { &*queries.as_ptr().cast::<[Query; H]>() };
+    let mut scratch = [const { MaybeUninit::<[BlockWeights; H]>::uninit() }; PART];
+    let scratch = unsafe { scratch[..part.len()].assume_init_mut() };
     let mut max = [f32x4_splat(f32::NEG_INFINITY); H];
-    for (i, (&record, block)) in records.iter().zip(scratch.iter_mut()).enumerate() {
-        let left = tokens - i * BLOCK;
+    for (i, (record, block)) in part.iter().zip(scratch.iter_mut()).enumerate() {
+        let left = part.tokens() - i * BLOCK;
         unsafe { score_block::<I, H>(queries, size, record, left, block, &mut max) };
     }
     let max = max.map(max_lane);
     let mut total = [f32x4_splat(0.0); H];
-    for (&record, block) in records.iter().zip(scratch.iter_mut()) {
+    for (record, block) in part.iter().zip(scratch.iter_mut()) {
         unsafe {
             let scales = record.add(Q8Layout::new(size).value_scales).cast::<v128>();
             let scales: [v128; 4] = core::array::from_fn(|i| v128_load(scales.add(i)));
@@ -151,9 +161,11 @@ unsafe fn attend<I: Isa, const H: usize>(
         }
     }
     for first in (0..size / 4).step_by(GROUPS) {
-        unsafe { sum_values::<I, H>(records, &scratch, size, first, sums) };
+        unsafe { sum_values::<I, H>(part, scratch, size, first, sums) };
     }
-    core::array::from_fn(|h| (max[h], math::sum(total[h])))
+    for h in 0..H {
+        masses[h] = (max[h], math::sum(total[h]));
+    }
 }
 
 /// Scores of a block's 16 tokens; -Infinity from token `left` on.
@@ -246,14 +258,14 @@ unsafe fn weigh_block<I: Isa>(
 /// Weighted sums of dimension groups `first ..` over all blocks.
 #[inline(always)]
 unsafe fn sum_values<I: Isa, const H: usize>(
-    records: &[*const u8],
+    part: Records,
     scratch: &[[BlockWeights; H]],
     size: usize,
     first: usize,
     out: &mut [f32],
 ) {
     let mut sums = [[f32x4_splat(0.0); GROUPS]; H];
-    for (&record, block) in records.iter().zip(scratch) {
+    for (record, block) in part.iter().zip(scratch) {
         unsafe {
             let values = record.add(Q8Layout::new(size).values + 64 * first);
             let p: [[I::Splat; 4]; H] =

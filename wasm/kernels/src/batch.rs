@@ -2,6 +2,7 @@
 //! position, output mode, blocks; kind, share and least blocks of the attention plan) followed by the
 //! token ids and the block table.
 
+use crate::cache::BLOCK;
 use crate::selection::Plan;
 
 /// Words of a sequence's header.
@@ -49,6 +50,11 @@ impl<'a> Batch<'a> {
             }
         }
         Batch { words, tokens }
+    }
+
+    /// Blocks up to the token's own, which its attention reads.
+    pub fn read(&self, token: &Token) -> &'a [u32] {
+        &self.blocks(token)[..(token.position + 1).div_ceil(BLOCK)]
     }
 
     /// Physical block of each 16 positions of the token's sequence.

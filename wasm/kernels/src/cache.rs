@@ -18,6 +18,7 @@ use crate::activations::TINY;
 use crate::isa::Isa;
 use crate::math;
 use crate::memory::reserve;
+use crate::records::Records;
 use core::ptr::copy_nonoverlapping;
 
 /// Tokens in a block.
@@ -89,6 +90,17 @@ impl Cache {
     pub fn record(&self, layer: usize, block: usize, kv_head: usize) -> *mut u8 {
         let at = (layer * self.blocks + block) * self.layer_bytes() + kv_head * self.record_bytes;
         unsafe { self.data.add(at) }
+    }
+
+    /// A KV head's records of these blocks, of which all but the last are full.
+    pub fn records<'a>(
+        &self,
+        layer: usize,
+        kv_head: usize,
+        blocks: &'a [u32],
+        tokens: usize,
+    ) -> Records<'a> {
+        unsafe { Records::new(self.record(layer, 0, kv_head), self.layer_bytes(), blocks, tokens) }
     }
 
     pub fn copy_block(&self, from: usize, to: usize) {

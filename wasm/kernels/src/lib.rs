@@ -25,6 +25,7 @@ mod model;
 mod moments;
 mod pool;
 mod probe;
+mod records;
 #[cfg(target_feature = "relaxed-simd")]
 mod relaxed;
 mod rope;

@@ -89,17 +89,31 @@ pub fn swiglu(gate: &mut [f32], up: &[f32]) {
     }
 }
 
-/// Walsh-Hadamard transform in place, not normalised, of each `size` elements. It turns query and key
-/// alike, which leaves their products as they are (times `size`) and spreads outliers over all
-/// dimensions, so that few bits hold a key well (arXiv 2404.00456).
+/// Walsh-Hadamard transform in place, not normalised, of each `size` elements, a power of two that
+/// divides by 4. It turns query and key alike, which leaves their products as they are (times `size`)
+/// and spreads outliers over all dimensions, so that few bits hold a key well (arXiv 2404.00456).
 pub fn hadamard(x: &mut [f32], size: usize) {
+    let minus = |lanes| v128_and(lanes, i32x4_splat(i32::MIN));
+    let (odd, upper) = (minus(i32x4(0, -1, 0, -1)), minus(i32x4(0, 0, -1, -1)));
     for x in x.chunks_exact_mut(size) {
-        let mut half = 1;
+        // Within each four: lane i gets its partner, and where it is the second, less itself.
+        for i in (0..size).step_by(4) {
+            unsafe {
+                let v = load(x, i);
+                let v = f32x4_add(i32x4_shuffle::<1, 0, 3, 2>(v, v), v128_xor(v, odd));
+                let v = f32x4_add(i32x4_shuffle::<2, 3, 0, 1>(v, v), v128_xor(v, upper));
+                save(x, i, v);
+            }
+        }
+        let mut half = 4;
         while half < size {
-            for pair in x.chunks_exact_mut(2 * half) {
-                let (a, b) = pair.split_at_mut(half);
-                for (a, b) in a.iter_mut().zip(b) {
-                    (*a, *b) = (*a + *b, *a - *b);
+            for first in (0..size).step_by(2 * half) {
+                for i in (first..first + half).step_by(4) {
+                    unsafe {
+                        let (a, b) = (load(x, i), load(x, i + half));
+                        save(x, i, f32x4_add(a, b));
+                        save(x, i + half, f32x4_sub(a, b));
+                    }
                 }
             }
             half *= 2;

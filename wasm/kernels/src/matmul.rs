@@ -3,7 +3,7 @@
 //! `sum += (dot * scale) * activation scale`, then `sum += min * activation sum`. So results do not
 //! depend on what else is in the batch.
 //!
-//! A tile of one token meets all four quads of a band at once, a larger one two and then the others:
+//! A tile of one token meets all four quads of a band at once, a larger one as many as leave eight sums:
 //! unpacked weights serve all its tokens, unpacked activations serve the quads, and the sums stay in
 //! registers.
 

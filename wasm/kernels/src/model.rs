@@ -79,25 +79,24 @@ impl<I: Isa> Model<I> {
     ) {
         let s = &self.scratch;
         let norm = self.vector(Slot::AttentionNorm, layer);
-        let kv = [(Slot::Key, s.key), (Slot::Value, s.value)];
-        let q = [(Slot::Query, s.query)];
+        let (q, k, v) = ((Slot::Query, s.query), (Slot::Key, s.key), (Slot::Value, s.value));
         let last = layer + 1 == self.shape.layers;
         let input = self.normalize(norm, tokens.len());
         if let Some(moments) = moments {
-            self.multiply(layer, &[q[0], kv[0]], input);
+            self.multiply(layer, [q, k], input);
             self.gather(moments, layer, tokens);
         }
         if last && tokens.iter().any(|token| !token.output) {
-            self.multiply(layer, &kv, input);
+            self.multiply(layer, [k, v], input);
             self.write_kv(layer, batch, tokens);
             self.keep_output_rows(tokens);
             if tokens.is_empty() {
                 return;
             }
             let input = self.normalize(norm, tokens.len());
-            self.multiply(layer, &q, input);
+            self.multiply(layer, [q], input);
         } else {
-            self.multiply(layer, &[q[0], kv[0], kv[1]], input);
+            self.multiply(layer, [q, k, v], input);
             self.write_kv(layer, batch, tokens);
         }
         self.attend(layer, batch, tokens);
@@ -189,11 +188,13 @@ impl<I: Isa> Model<I> {
         a
     }
 
-    fn multiply(&self, layer: usize, products: &[(Slot, Buffer)], input: Activations) {
-        let products: Vec<_> = products
-            .iter()
-            .map(|&(slot, to)| (self.matrix(slot, layer), output_of(to, false)))
-            .collect();
+    fn multiply<const N: usize>(
+        &self,
+        layer: usize,
+        products: [(Slot, Buffer); N],
+        input: Activations,
+    ) {
+        let products = products.map(|(slot, to)| (self.matrix(slot, layer), output_of(to, false)));
         self.multiply_all(&products, input);
     }
 

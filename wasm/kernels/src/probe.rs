@@ -2,7 +2,7 @@
 //! host puts data in buffers that it reserves here; pointers are byte offsets into the memory.
 
 use crate::activations::{Activations, TILE, block_bytes};
-use crate::attention_q8::{Partial, Query, join, parts};
+use crate::attention_q8;
 use crate::cache::{BLOCK, Cache, KvType};
 use crate::draw::{Draw, draw};
 use crate::formats::Format;
@@ -111,17 +111,15 @@ pub unsafe fn probe_attention(
             cache.write::<Native>(cache.record(0, token / BLOCK, 0), token % BLOCK, key, value);
         }
     }
-    let records: Vec<*const u8> = (0..blocks).map(|b| cache.record(0, b, 0).cast_const()).collect();
+    let table: Vec<u32> = (0..blocks as u32).collect();
+    let records = cache.records(0, 0, &table, tokens);
     let (q, out) = unsafe { (from_raw_parts_mut(q, 3 * size), from_raw_parts_mut(out, 3 * size)) };
     if reference {
         for (q, out) in q.chunks_exact(size).zip(out.chunks_exact_mut(size)) {
-            unsafe { attention_f32::attend(q, &records, tokens, out) };
+            unsafe { attention_f32::attend(q, records, out) };
         }
     } else {
-        let queries: Vec<Query> = q.chunks_exact_mut(size).map(Query::new::<Native>).collect();
-        let part =
-            |(records, count)| unsafe { Partial::of::<Native>(&queries, size, records, count) };
-        join(parts(&records, tokens).map(part), out);
+        unsafe { attention_q8::attend::<Native>(q, size, records, out) };
     }
 }
 

@@ -78,15 +78,27 @@ impl Ticket {
     }
 }
 
+/// Alone in its lines of cache: who waits for one word takes none of the others from those at work.
+#[repr(align(128))]
+struct Apart<T>(T);
+
+impl<T> core::ops::Deref for Apart<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
 pub struct Team {
     threads: usize,
     /// Of the job that is published; a change is the sign to start.
-    generation: AtomicU32,
+    generation: Apart<AtomicU32>,
     /// Valid while ranges of its generation are unfinished.
-    job: UnsafeCell<Option<Job>>,
-    ticket: AtomicU64,
+    job: Apart<UnsafeCell<Option<Job>>>,
+    ticket: Apart<AtomicU64>,
     /// Ranges that are not done.
-    left: AtomicU32,
+    left: Apart<AtomicU32>,
     /// Threads that wait, or are about to, and have to be notified.
     sleepers: AtomicU32,
     stopped: AtomicBool,
@@ -99,10 +111,10 @@ impl Team {
     pub fn new(threads: usize) -> Team {
         Team {
             threads,
-            generation: AtomicU32::new(0),
-            job: UnsafeCell::new(None),
-            ticket: AtomicU64::new(0),
-            left: AtomicU32::new(0),
+            generation: Apart(AtomicU32::new(0)),
+            job: Apart(UnsafeCell::new(None)),
+            ticket: Apart(AtomicU64::new(0)),
+            left: Apart(AtomicU32::new(0)),
             sleepers: AtomicU32::new(0),
             stopped: AtomicBool::new(false),
             failed: AtomicBool::new(false),
@@ -135,13 +147,15 @@ impl Team {
     }
 
     fn take_ranges(&self, generation: u32) {
+        let mut done = 0;
         while let Some(index) = self.take(generation) {
-            // Taken, so not done, so the job is still this one.
+            // Taken and not reported as done, so the job is still this one.
             let job = unsafe { (*self.job.get()).as_ref().expect("a job was published") };
             unsafe { (*job.work)(job.cut.range(index)) };
-            if self.left.fetch_sub(1, SeqCst) == 1 {
-                self.notify(&self.left);
-            }
+            done += 1;
+        }
+        if done > 0 && self.left.fetch_sub(done, SeqCst) == done {
+            self.notify(&self.left);
         }
     }
 
