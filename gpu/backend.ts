@@ -17,6 +17,7 @@ import { KvCache } from "./kv_cache.ts";
 import { blockBytes, type KvLayout, type KvType } from "./kv_layout.ts";
 import { Pipelines } from "./pipelines.ts";
 import { Program } from "./program.ts";
+import { rowDispatches } from "./row_stages.ts";
 import { stepBuffers } from "./step_buffers.ts";
 import { WebGpuBackend } from "./webgpu_backend.ts";
 import { loadWeights } from "./weights.ts";
@@ -83,13 +84,13 @@ async function createOn(device: Device, options: WebGpuBackendOptions): Promise<
     const pipelines = new Pipelines(gpu);
     const { topK } = limits;
     const parts = { config, topK, arithmetic, staging, pipelines, weights, buffers, cache };
-    const program = await Program.create(parts);
+    const [program, rows] = await Promise.all([Program.create(parts), rowDispatches(parts)]);
     if (options.warmUp !== false) {
       const counts = tokensOfCuts(staging).map((count) => ({ tokens: count, rows: count }));
       await Promise.all(counts.map((count) => program.prepare(count)));
     }
     const angles = new RotaryAngles(config, weights.ropeFactors);
-    return new WebGpuBackend(device, limits, parts, program, angles);
+    return new WebGpuBackend(device, limits, parts, program, rows, angles);
   });
 }
 

@@ -8,7 +8,7 @@ import { type Dispatch, dispatcher, type Scope, type Stage, type StepShape } fro
 import { embedKernel } from "./kernels/embed.ts";
 import { MatmulStages } from "./matmul_stages.ts";
 import type { ProgramParts } from "./program_parts.ts";
-import { drawDispatches, pickDispatches, summaryStage, temperedDispatches } from "./row_stages.ts";
+import { summaryStage } from "./row_stages.ts";
 import type { LayerWeights } from "./weights.ts";
 
 export class Program {
@@ -17,9 +17,6 @@ export class Program {
   readonly #stages: Stage[] = [];
   /** Those that a step without output rows leaves out. */
   readonly #outputStages: Stage[] = [];
-  #tempered: readonly Dispatch[] = [];
-  #draw: (overrides: number) => readonly Dispatch[] = () => [];
-  #pick: (count: number) => readonly Dispatch[] = () => [];
 
   private constructor(parts: ProgramParts) {
     this.#parts = parts;
@@ -48,21 +45,6 @@ export class Program {
     return stages.flatMap((stage) => stage(shape));
   }
 
-  /** What looks at one row as `temperedView` says. */
-  tempered(): readonly Dispatch[] {
-    return this.#tempered;
-  }
-
-  /** What draws from `row` as `draw` says, once so many overrides are in place. */
-  draw(overrides: number): readonly Dispatch[] {
-    return this.#draw(overrides);
-  }
-
-  /** What collects so many of the logits of `row`, once their ids are in place. */
-  pick(count: number): readonly Dispatch[] {
-    return this.#pick(count);
-  }
-
   /** All kernels are compiled side by side; only the order of stages is that of a step. */
   async #build(): Promise<void> {
     const parts = this.#parts;
@@ -70,13 +52,10 @@ export class Program {
     const output = this.#matmuls.add(weights.output, "rows", { output: "store", norm }, {
       ...{ x: hidden, y: logits, gain: weights.outputNorm },
     });
-    const [embed, layers, summary, tempered, draw, pick] = await Promise.all([
+    const [embed, layers, summary] = await Promise.all([
       embedStage(parts),
       Promise.all(weights.layers.map((layer, index) => this.#layer(index, layer))),
       summaryStage(parts),
-      temperedDispatches(parts),
-      drawDispatches(parts),
-      pickDispatches(parts),
     ]);
     this.#stages.push(embed);
     for (const { stored, rest, scope } of layers) {
@@ -84,9 +63,6 @@ export class Program {
       (scope === "rows" ? this.#outputStages : this.#stages).push(...rest);
     }
     this.#outputStages.push(output, summary);
-    this.#tempered = tempered;
-    this.#draw = draw;
-    this.#pick = pick;
   }
 
   /** Of the last layer, only output rows go on once its keys and values are stored. */

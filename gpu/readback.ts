@@ -37,3 +37,20 @@ export function readback(
     }
   };
 }
+
+/**
+ * Submits commands, and waits for what they leave.
+ *
+ * @param commands Records what runs before the bytes are copied.
+ */
+export async function runAndRead(
+  gpu: GPUDevice,
+  excerpts: readonly Excerpt[],
+  commands: (encoder: GPUCommandEncoder) => void = () => {},
+): Promise<ArrayBuffer> {
+  const encoder = gpu.createCommandEncoder();
+  commands(encoder);
+  const read = readback(gpu, encoder, excerpts);
+  gpu.queue.submit([encoder.finish()]);
+  return await read();
+}

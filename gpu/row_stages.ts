@@ -21,8 +21,26 @@ export async function summaryStage(parts: ProgramParts): Promise<Stage> {
   return ({ rows }) => [sums(rows), summarise(rows * chunkBytes, rows)];
 }
 
-/** What looks at one row as `temperedView` says. */
-export async function temperedDispatches(parts: ProgramParts): Promise<readonly Dispatch[]> {
+/** Dispatches that look at one row. */
+export interface RowDispatches {
+  /** Sums it up as `temperedView` says. */
+  readonly tempered: readonly Dispatch[];
+  /** Draws from `row` as `draw` says, once so many overrides are in place. */
+  readonly draw: (overrides: number) => readonly Dispatch[];
+  /** Collects so many logits of `row`, whose ids are in place. */
+  readonly pick: (count: number) => readonly Dispatch[];
+}
+
+export async function rowDispatches(parts: ProgramParts): Promise<RowDispatches> {
+  const [tempered, draw, pick] = await Promise.all([
+    temperedDispatches(parts),
+    drawDispatches(parts),
+    pickDispatches(parts),
+  ]);
+  return { tempered, draw, pick };
+}
+
+async function temperedDispatches(parts: ProgramParts): Promise<readonly Dispatch[]> {
   const { pipelines, config, buffers } = parts;
   const { chunks, uncertainty, temperedView: view } = buffers;
   const kernel = rowUncertaintyKernel({ vocabulary: config.vocabularySize });
@@ -35,10 +53,7 @@ export async function temperedDispatches(parts: ProgramParts): Promise<readonly 
   return [sums(1), join(16 * chunksOf({ vocabulary: config.vocabularySize }), 1)];
 }
 
-/** What draws from `row` as `draw` says, once so many overrides are in place. */
-export async function drawDispatches(
-  parts: ProgramParts,
-): Promise<(overrides: number) => readonly Dispatch[]> {
+async function drawDispatches(parts: ProgramParts): Promise<RowDispatches["draw"]> {
   const { pipelines, config: { vocabularySize: vocabulary }, buffers } = parts;
   const { row, draw, drawn, ids, idCount: count, overrides: given } = buffers;
   const bound = { ids, given, count, row };
@@ -51,10 +66,7 @@ export async function drawDispatches(
   ];
 }
 
-/** What collects so many logits of `row`, whose ids are in place. */
-export async function pickDispatches(
-  parts: ProgramParts,
-): Promise<(count: number) => readonly Dispatch[]> {
+async function pickDispatches(parts: ProgramParts): Promise<RowDispatches["pick"]> {
   const { pipelines, buffers: { row, ids, idCount: count, picked } } = parts;
   const kernel = await pipelines.compile(pickKernel());
   const pick = dispatcher(pipelines, kernel, { ids, count, row, picked });

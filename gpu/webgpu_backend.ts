@@ -12,21 +12,14 @@ import type {
   SequenceInput,
   Uncertainty,
 } from "../core/engine/backend.ts";
-import {
-  followingBatch,
-  validateBatch,
-  validateBlock,
-  validateTokens,
-} from "../core/engine/backend_checks.ts";
+import { followingBatch, validateBatch, validateBlock } from "../core/engine/backend_checks.ts";
 import { checkSketch, momentsOf } from "../core/engine/backend_pruning.ts";
 import type { ModelConfig } from "../core/model/config.ts";
 import type { RotaryAngles } from "./angles.ts";
 import { checked } from "./checked.ts";
 import type { Device } from "./device.ts";
 import { DeviceGuard } from "./device_guard.ts";
-import { drawWords, NO_TOKEN } from "./kernels/draw.ts";
 import { checkTimestamps, type KernelTime, timeDispatches } from "./profile.ts";
-import { record } from "./dispatch.ts";
 import { Program } from "./program.ts";
 import type { ProgramParts } from "./program_parts.ts";
 import {
@@ -36,12 +29,10 @@ import {
   momentBuffers,
   sketchBuffers,
 } from "./pruning.ts";
-import { type Excerpt, readback } from "./readback.ts";
-import { uncertaintyOf } from "./row_statistics.ts";
+import { type Excerpt, runAndRead } from "./readback.ts";
+import { RowQueries } from "./row_queries.ts";
+import type { RowDispatches } from "./row_stages.ts";
 import { type Step, stepOfBatch, stepResult, submitStep } from "./step.ts";
-
-/** Ids up to which single logits are copied one by one, rather than collected by a kernel. */
-const FEW_IDS = 64;
 
 export class WebGpuBackend implements Backend {
   readonly config: ModelConfig;
@@ -49,6 +40,7 @@ export class WebGpuBackend implements Backend {
   readonly #device: Device;
   readonly #guard: DeviceGuard;
   readonly #angles: RotaryAngles;
+  readonly #queries: RowQueries;
   readonly pruning: Pruning = {
     gather: (on, stretch) => this.#gather(on, stretch),
     useSketch: (sketch) => this.#useSketch(sketch),
@@ -67,6 +59,7 @@ export class WebGpuBackend implements Backend {
     limits: BackendLimits,
     parts: ProgramParts,
     program: Program,
+    rows: RowDispatches,
     angles: RotaryAngles,
   ) {
     this.config = parts.config;
@@ -76,6 +69,7 @@ export class WebGpuBackend implements Backend {
     this.#program = program;
     this.#angles = angles;
     this.#guard = new DeviceGuard(device);
+    this.#queries = new RowQueries(this.#guard, parts, rows);
   }
 
   describe(): BackendInfo {
@@ -144,98 +138,22 @@ export class WebGpuBackend implements Backend {
 
   async logits(row: number): Promise<Float32Array> {
     this.#checkRow(row);
-    const size = 4 * this.config.vocabularySize;
-    const { logits: buffer } = this.#parts.buffers;
-    return new Float32Array(await this.#read([{ buffer, offset: row * size, size }]));
+    return await this.#queries.logits(row);
   }
 
   async logitsOf(row: number, ids: ArrayLike<number>): Promise<Float32Array> {
     this.#checkRow(row);
-    const { vocabularySize } = this.config;
-    validateTokens(ids, vocabularySize, "logitsOf");
-    if (ids.length >= vocabularySize) {
-      const logits = await this.logits(row);
-      return Float32Array.from(ids, (id) => logits[id] ?? NaN);
-    }
-    if (ids.length > FEW_IDS) return await this.#pick(row, ids);
-    const { logits: buffer } = this.#parts.buffers;
-    const first = row * vocabularySize;
-    const excerpts = Array.from(ids, (id) => ({ buffer, offset: 4 * (first + id), size: 4 }));
-    return new Float32Array(await this.#read(excerpts));
+    return await this.#queries.logitsOf(row, ids);
   }
 
   async draw(row: number, draw: Draw): Promise<number | undefined> {
     this.#checkRow(row);
-    const { vocabularySize } = this.config;
-    const { ids, logits } = draw.overrides;
-    validateTokens(ids, vocabularySize, "draw");
-    const { buffers } = this.#parts;
-    const [token = NO_TOKEN] = await this.#guard.run(async (gpu) => {
-      const encoder = this.#aside(gpu, row, ids);
-      if (ids.length > 0) {
-        gpu.queue.writeBuffer(buffers.overrides, 0, Float32Array.from(logits));
-      }
-      gpu.queue.writeBuffer(buffers.draw, 0, drawWords(draw));
-      record(encoder, this.#program.draw(ids.length));
-      const read = readback(gpu, encoder, [{ buffer: buffers.drawn, offset: 0, size: 4 }]);
-      gpu.queue.submit([encoder.finish()]);
-      return new Uint32Array(await read());
-    });
-    return token === NO_TOKEN ? undefined : token;
-  }
-
-  /** Single logits of a row, collected on the GPU. */
-  async #pick(row: number, ids: ArrayLike<number>): Promise<Float32Array> {
-    return await this.#guard.run(async (gpu) => {
-      const encoder = this.#aside(gpu, row, ids);
-      record(encoder, this.#program.pick(ids.length));
-      const excerpt = { buffer: this.#parts.buffers.picked, offset: 0, size: 4 * ids.length };
-      const read = readback(gpu, encoder, [excerpt]);
-      gpu.queue.submit([encoder.finish()]);
-      return new Float32Array(await read());
-    });
-  }
-
-  /** Begins commands with a copy of a row to a place of its own, and hands over ids in it. */
-  #aside(gpu: GPUDevice, row: number, ids: ArrayLike<number>): GPUCommandEncoder {
-    const { buffers } = this.#parts;
-    const size = 4 * this.config.vocabularySize;
-    const encoder = gpu.createCommandEncoder();
-    encoder.copyBufferToBuffer(buffers.logits, row * size, buffers.row, 0, size);
-    if (ids.length > 0) {
-      gpu.queue.writeBuffer(buffers.idCount, 0, Uint32Array.of(ids.length));
-      gpu.queue.writeBuffer(buffers.ids, 0, Uint32Array.from(ids));
-    }
-    return encoder;
-  }
-
-  #read(excerpts: readonly Excerpt[]): Promise<ArrayBuffer> {
-    return this.#guard.run(async (gpu) => {
-      const encoder = gpu.createCommandEncoder();
-      const read = readback(gpu, encoder, excerpts);
-      gpu.queue.submit([encoder.finish()]);
-      return await read();
-    });
+    return await this.#queries.draw(row, draw);
   }
 
   async tempered(row: number, temperature: number): Promise<Uncertainty> {
     this.#checkRow(row);
-    if (!(temperature > 0 && temperature < Infinity)) {
-      throw new RangeError(`Cannot temper logits: temperature is ${temperature}, must be above 0`);
-    }
-    const { buffers } = this.#parts;
-    const [, z = NaN, a = NaN, b = NaN] = await this.#guard.run(async (gpu) => {
-      const view = new DataView(new ArrayBuffer(8));
-      view.setUint32(0, row, true);
-      view.setFloat32(4, 1 / temperature, true);
-      gpu.queue.writeBuffer(buffers.temperedView, 0, view.buffer);
-      const encoder = gpu.createCommandEncoder();
-      record(encoder, this.#program.tempered());
-      const read = readback(gpu, encoder, [{ buffer: buffers.uncertainty, offset: 0, size: 16 }]);
-      gpu.queue.submit([encoder.finish()]);
-      return new Float32Array(await read());
-    });
-    return uncertaintyOf(z, a, b);
+    return await this.#queries.tempered(row, temperature);
   }
 
   #checkRow(row: number): void {
@@ -316,5 +234,9 @@ export class WebGpuBackend implements Backend {
   async dispose(): Promise<void> {
     this.#rows = 0;
     this.#guard.fail("the backend was disposed");
+  }
+
+  #read(excerpts: readonly Excerpt[]): Promise<ArrayBuffer> {
+    return this.#guard.run((gpu) => runAndRead(gpu, excerpts));
   }
 }
