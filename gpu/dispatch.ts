@@ -30,6 +30,8 @@ export interface StepShape {
   readonly outputBlocks: number;
   /** Whether a token's attention may be pruned. */
   readonly pruned: boolean;
+  /** Whether a row is drawn from at a temperature. */
+  readonly drawn: boolean;
 }
 
 /** Some dispatches of a step, given its shape. */

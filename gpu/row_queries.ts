@@ -1,13 +1,13 @@
 /** What is asked of single rows once a step has left them: logits, a token, another temperature. */
-import type { Draw, Uncertainty } from "../core/engine/backend.ts";
+import type { OverriddenDraw, Uncertainty } from "../core/engine/backend.ts";
 import { validateTokens } from "../core/engine/backend_checks.ts";
 import type { DeviceGuard } from "./device_guard.ts";
 import { record } from "./dispatch.ts";
-import { drawWords, NO_TOKEN } from "./kernels/draw.ts";
+import { drawWords } from "./kernels/draw.ts";
 import type { ProgramParts } from "./program_parts.ts";
 import { type Excerpt, runAndRead } from "./readback.ts";
 import type { RowDispatches } from "./row_stages.ts";
-import { uncertaintyOf } from "./row_statistics.ts";
+import { drawnOf, uncertaintyOf } from "./row_statistics.ts";
 import type { StepBuffers } from "./step_buffers.ts";
 
 /** Ids up to which single logits are copied one by one, rather than collected by a kernel. */
@@ -18,12 +18,14 @@ export class RowQueries {
   readonly #guard: DeviceGuard;
   readonly #buffers: StepBuffers;
   readonly #vocabularySize: number;
+  readonly #topK: number;
   readonly #dispatches: RowDispatches;
 
   constructor(guard: DeviceGuard, parts: ProgramParts, dispatches: RowDispatches) {
     this.#guard = guard;
     this.#buffers = parts.buffers;
     this.#vocabularySize = parts.config.vocabularySize;
+    this.#topK = parts.topK;
     this.#dispatches = dispatches;
   }
 
@@ -47,20 +49,19 @@ export class RowQueries {
     );
   }
 
-  async draw(row: number, draw: Draw): Promise<number | undefined> {
+  async draw(row: number, draw: OverriddenDraw): Promise<number | undefined> {
     const { ids, logits } = draw.overrides;
     validateTokens(ids, this.#vocabularySize, "draw");
-    const { drawn: buffer, draw: asked, overrides } = this.#buffers;
+    const { rowSummary: buffer, rowDraw, overrides } = this.#buffers;
     const words = await this.#guard.run((gpu) => {
       if (ids.length > 0) gpu.queue.writeBuffer(overrides, 0, Float32Array.from(logits));
-      gpu.queue.writeBuffer(asked, 0, drawWords(draw));
-      return runAndRead(gpu, [{ buffer, offset: 0, size: 4 }], (encoder) => {
+      gpu.queue.writeBuffer(rowDraw, 0, drawWords([draw]));
+      return runAndRead(gpu, [{ buffer, offset: 0, size: buffer.size }], (encoder) => {
         this.#setAside(gpu, encoder, row, ids);
         record(encoder, this.#dispatches.draw(ids.length));
       });
     });
-    const [token = NO_TOKEN] = new Uint32Array(words);
-    return token === NO_TOKEN ? undefined : token;
+    return drawnOf(new Uint32Array(words), 0, this.#topK)?.token;
   }
 
   async tempered(row: number, temperature: number): Promise<Uncertainty> {

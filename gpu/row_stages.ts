@@ -1,4 +1,4 @@
-/** What becomes of rows of logits: statistics of all, and one at a time at a temperature, or drawn. */
+/** What becomes of rows of logits: statistics, tokens drawn, and single rows that are asked about. */
 import { type Dispatch, dispatcher, type Stage } from "./dispatch.ts";
 import { drawKernel } from "./kernels/draw.ts";
 import { CHUNKS_AT_ONCE, chunksOf, rowChunksKernel } from "./kernels/row_chunks.ts";
@@ -7,25 +7,25 @@ import { rowSummaryKernel } from "./kernels/row_summary.ts";
 import { rowUncertaintyKernel } from "./kernels/row_uncertainty.ts";
 import type { ProgramParts } from "./program_parts.ts";
 
-/** The statistics of all output rows. */
+/** Rows of logits, and what is made of them. */
+interface Rows {
+  readonly logits: GPUBuffer;
+  readonly chunks: GPUBuffer;
+  readonly summary: GPUBuffer;
+  readonly draws: GPUBuffer;
+}
+
+/** The statistics of all output rows, and where it is asked for a token of each. */
 export async function summaryStage(parts: ProgramParts): Promise<Stage> {
-  const { pipelines, config, topK, buffers } = parts;
-  const { logits, chunks, summary, plainView: view } = buffers;
-  const { vocabularySize: vocabulary, endTokens } = config;
-  const kernel = rowSummaryKernel({ vocabulary, topK, endTokens });
-  const summarise = dispatcher(pipelines, await pipelines.compile(kernel), {
-    ...{ view, logits, chunks, summary },
-  });
-  const sums = await rowChunks(parts, view);
-  const chunkBytes = 16 * chunksOf({ vocabulary });
-  return ({ rows }) => [sums(rows), summarise(rows * chunkBytes, rows)];
+  const { summarise, draw } = await summaryDispatches(parts, parts.buffers);
+  return ({ rows, drawn }) => [...summarise(rows), ...(drawn ? [draw(rows)] : [])];
 }
 
 /** Dispatches that look at one row. */
 export interface RowDispatches {
   /** Sums it up as `temperedView` says. */
   readonly tempered: readonly Dispatch[];
-  /** Draws from `row` as `draw` says, once so many overrides are in place. */
+  /** Draws from `row` as `rowDraw` says, once so many overrides are in place. */
   readonly draw: (overrides: number) => readonly Dispatch[];
   /** Collects so many logits of `row`, whose ids are in place. */
   readonly pick: (count: number) => readonly Dispatch[];
@@ -49,20 +49,22 @@ async function temperedDispatches(parts: ProgramParts): Promise<readonly Dispatc
     chunks,
     uncertainty,
   });
-  const sums = await rowChunks(parts, view);
+  const sums = await rowChunks(parts, view, buffers);
   return [sums(1), join(16 * chunksOf({ vocabulary: config.vocabularySize }), 1)];
 }
 
 async function drawDispatches(parts: ProgramParts): Promise<RowDispatches["draw"]> {
-  const { pipelines, config: { vocabularySize: vocabulary }, buffers } = parts;
-  const { row, draw, drawn, ids, idCount: count, overrides: given } = buffers;
+  const { pipelines, buffers } = parts;
+  const { row, ids, idCount: count, overrides: given, chunks } = buffers;
   const bound = { ids, given, count, row };
   const override = dispatcher(pipelines, await pipelines.compile(overrideKernel()), bound);
-  const kernel = await pipelines.compile(drawKernel({ vocabulary }));
-  const choose = dispatcher(pipelines, kernel, { draw, row, drawn });
+  const { summarise, draw } = await summaryDispatches(parts, {
+    ...{ logits: row, chunks, summary: buffers.rowSummary, draws: buffers.rowDraw },
+  });
   return (overrides) => [
     ...(overrides > 0 ? [override(12 * overrides, idGroups(overrides))] : []),
-    choose(4 * vocabulary, 1),
+    ...summarise(1),
+    draw(1),
   ];
 }
 
@@ -73,12 +75,30 @@ async function pickDispatches(parts: ProgramParts): Promise<RowDispatches["pick"
   return (count) => [pick(12 * count, idGroups(count))];
 }
 
+/** What makes statistics of so many rows, and what then draws from each. */
+async function summaryDispatches(parts: ProgramParts, { logits, chunks, summary, draws }: Rows) {
+  const { pipelines, config, topK, buffers: { plainView: view } } = parts;
+  const { vocabularySize: vocabulary, endTokens } = config;
+  const [summaries, draw] = await Promise.all([
+    pipelines.compile(rowSummaryKernel({ vocabulary, topK, endTokens })),
+    pipelines.compile(drawKernel({ vocabulary, topK })),
+  ]);
+  const join = dispatcher(pipelines, summaries, { view, logits, chunks, summary });
+  const choose = dispatcher(pipelines, draw, { draws, logits, summary });
+  const sums = await rowChunks(parts, view, { logits, chunks });
+  const chunkBytes = 16 * chunksOf({ vocabulary });
+  return {
+    summarise: (rows: number) => [sums(rows), join(rows * chunkBytes, rows)],
+    draw: (rows: number) => choose(4 * rows * topK, rows),
+  };
+}
+
 async function rowChunks(
   parts: ProgramParts,
   view: GPUBuffer,
+  { logits, chunks }: Pick<Rows, "logits" | "chunks">,
 ): Promise<(rows: number) => Dispatch> {
-  const { pipelines, config: { vocabularySize: vocabulary }, buffers } = parts;
-  const { logits, chunks } = buffers;
+  const { pipelines, config: { vocabularySize: vocabulary } } = parts;
   const compiled = await pipelines.compile(rowChunksKernel({ vocabulary }));
   const dispatch = dispatcher(pipelines, compiled, { view, logits, chunks });
   const groups = Math.ceil(chunksOf({ vocabulary }) / CHUNKS_AT_ONCE);

@@ -1,6 +1,6 @@
 /** From a row's sums, as the GPU leaves them in f32, to the statistics of the contract. */
-import type { LogitStats, Uncertainty } from "../core/engine/backend.ts";
-import { SUMMARY_HEADER, summaryWords } from "./kernels/row_summary.ts";
+import type { DrawnToken, LogitStats, Uncertainty } from "../core/engine/backend.ts";
+import { SUMMARY_DRAWN, SUMMARY_HEADER, summaryWords } from "./kernels/row_summary.ts";
 
 /** H = log Z - A / Z and V = B / Z - (A / Z)^2. */
 export function uncertaintyOf(z: number, a: number, b: number): Uncertainty {
@@ -25,4 +25,12 @@ export function statisticsOf(words: Uint32Array, row: number, topK: number): Log
     topIds: own.slice(SUMMARY_HEADER, SUMMARY_HEADER + topK),
     topLogits: floats.slice(SUMMARY_HEADER + topK),
   };
+}
+
+/** The token drawn from a row, as its summary has it; `undefined` where none is possible. */
+export function drawnOf(words: Uint32Array, row: number, topK: number): DrawnToken | undefined {
+  const at = row * summaryWords(topK) + SUMMARY_DRAWN;
+  const [token = 0, bits = 0] = words.subarray(at, at + 2);
+  const [logit = NaN] = new Float32Array(Uint32Array.of(bits).buffer);
+  return logit === -Infinity ? undefined : { token, logit };
 }

@@ -7,13 +7,13 @@ import { summaryWords } from "./kernels/row_summary.ts";
 import type { Program } from "./program.ts";
 import type { ProgramParts } from "./program_parts.ts";
 import { readback } from "./readback.ts";
-import { statisticsOf } from "./row_statistics.ts";
+import { drawnOf, statisticsOf } from "./row_statistics.ts";
 import { followRows, writeStep } from "./step_buffers.ts";
 import { type StepInput, stepInput, TOKEN_WORDS } from "./step_input.ts";
 
 export interface Step {
   readonly batch: readonly SequenceInput[];
-  /** Rows of the step before whose best tokens are this one's new tokens; empty where those are known. */
+  /** Rows of the step before whose drawn tokens are this one's new ones; empty where those are known. */
   readonly follows: readonly number[];
   readonly input: StepInput;
   readonly shape: StepShape;
@@ -28,6 +28,7 @@ export function stepOfBatch(
     ...input,
     tokens: input.tokens.length / TOKEN_WORDS,
     rows: input.outputs.length,
+    drawn: input.draws.some((draw) => draw !== undefined && draw.temperature > 0),
   };
   return { batch, follows, input, shape };
 }
@@ -65,13 +66,16 @@ export function submitStep(
 /** @param words What `submitStep` waits for. */
 export function stepResult(
   parts: ProgramParts,
-  { batch, shape: { rows } }: Step,
+  { batch, input: { draws }, shape: { rows } }: Step,
   words: Uint32Array<ArrayBuffer>,
 ): ForwardResult {
   const { topK } = parts;
   const counted = new Float32Array(words.buffer, 4 * rows * summaryWords(topK));
   return {
-    rows: Array.from({ length: rows }, (_, row) => statisticsOf(words, row, topK)),
+    rows: draws.map((draw, row) => ({
+      ...statisticsOf(words, row, topK),
+      ...(draw && { drawn: drawnOf(words, row, topK) }),
+    })),
     attention: attentionOf(parts, batch, counted),
   };
 }

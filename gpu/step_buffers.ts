@@ -2,8 +2,9 @@
 import { type BackendLimits, BLOCK_SIZE } from "../core/engine/backend.ts";
 import type { ModelConfig } from "../core/model/config.ts";
 import { chosenWords, partialFloats, splitsOf } from "./kernels/attend.ts";
+import { DRAW_WORDS, drawWords } from "./kernels/draw.ts";
 import { chunksOf } from "./kernels/row_chunks.ts";
-import { SUMMARY_HEADER, summaryWords } from "./kernels/row_summary.ts";
+import { SUMMARY_DRAWN, summaryWords } from "./kernels/row_summary.ts";
 import { uniformBuffer } from "./matrix.ts";
 import { type StepInput, TOKEN_WORDS } from "./step_input.ts";
 
@@ -86,8 +87,10 @@ export function stepBuffers(
     idCount: uniform(16),
     overrides: given("overrides", vocabularySize),
     picked: taken("picked logits", vocabularySize),
-    draw: uniform(32),
-    drawn: taken("drawn token", 1),
+    /** How it is drawn from, and its statistics with what was drawn. */
+    rowDraw: given("draw", DRAW_WORDS),
+    rowSummary: taken("statistics", summaryWords(topK)),
+    draws: given("draws", rows * DRAW_WORDS),
     logits: taken("logits", rows * vocabularySize),
     chunks: storage("sums of logits", rows * 4 * chunksOf({ vocabulary: vocabularySize })),
     summary: taken("statistics", rows * summaryWords(topK)),
@@ -119,11 +122,12 @@ export function writeStep(
   if (input.outputs.length === 0) return;
   queue.writeBuffer(buffers.outputRows, 0, Uint32Array.of(input.outputs.length));
   queue.writeBuffer(buffers.outputs, 0, input.outputs);
+  queue.writeBuffer(buffers.draws, 0, drawWords(input.draws));
 }
 
 /**
- * Records that a step's first tokens are the most likely of rows of the step before, whose statistics
- * are still in place.
+ * Records that a step's first tokens are those drawn from rows of the step before, whose summaries are
+ * still in place.
  */
 export function followRows(
   encoder: GPUCommandEncoder,
@@ -132,7 +136,7 @@ export function followRows(
   topK: number,
 ): void {
   for (const [token, row] of rows.entries()) {
-    const best = row * summaryWords(topK) + SUMMARY_HEADER;
-    encoder.copyBufferToBuffer(summary, 4 * best, tokens, 4 * token * TOKEN_WORDS, 4);
+    const drawn = row * summaryWords(topK) + SUMMARY_DRAWN;
+    encoder.copyBufferToBuffer(summary, 4 * drawn, tokens, 4 * token * TOKEN_WORDS, 4);
   }
 }

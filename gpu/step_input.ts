@@ -1,5 +1,6 @@
 /** A step as the kernels see it: its tokens, their sequences' block tables, and the rotary angles. */
-import { BLOCK_SIZE, type SequenceInput } from "../core/engine/backend.ts";
+import { BLOCK_SIZE, type Draw, type SequenceInput } from "../core/engine/backend.ts";
+import { rowDraws } from "../core/engine/backend_checks.ts";
 
 /** One new token. Its words in `StepInput.tokens`. */
 export const TOKEN = `
@@ -27,6 +28,8 @@ export interface StepInput {
   readonly tables: Uint32Array<ArrayBuffer>;
   /** Which token each output row is of. */
   readonly outputs: Uint32Array<ArrayBuffer>;
+  /** How each output row is drawn from, if it is. */
+  readonly draws: readonly (Draw | undefined)[];
   /** Most blocks that a token, and a token with output, attends to. */
   readonly blocks: number;
   readonly outputBlocks: number;
@@ -62,6 +65,7 @@ export function stepInput(batch: readonly SequenceInput[]): StepInput {
     tokens,
     tables: Uint32Array.from(tables),
     outputs: Uint32Array.from(outputs),
+    draws: batch.flatMap(rowDraws),
     blocks,
     outputBlocks,
     pruned,

@@ -8,6 +8,7 @@ import type {
   ForwardResult,
   KeyMoments,
   KeySketch,
+  OverriddenDraw,
   Pruning,
   SequenceInput,
   Uncertainty,
@@ -49,8 +50,8 @@ export class WebGpuBackend implements Backend {
   #program: Program;
   /** Tokens whose moments were gathered. */
   #gathered = 0;
-  /** Output rows of the latest step. */
-  #rows = 0;
+  /** How the latest step draws from each of its output rows. */
+  #draws: readonly (Draw | undefined)[] = [];
   /** Settles when the latest step has been submitted. */
   #submitted: Promise<unknown> = Promise.resolve();
 
@@ -92,7 +93,7 @@ export class WebGpuBackend implements Backend {
 
   async follow(batch: readonly FollowingInput[], signal?: AbortSignal): Promise<ForwardResult> {
     signal?.throwIfAborted();
-    const known = followingBatch(batch, this.#rows);
+    const known = followingBatch(batch, this.#draws);
     this.#validate(known);
     return await this.#run(stepOfBatch(known, batch.map(({ row }) => row)));
   }
@@ -103,8 +104,8 @@ export class WebGpuBackend implements Backend {
   }
 
   async #run(step: Step): Promise<ForwardResult> {
-    const { tokens, rows } = step.shape;
-    this.#rows = rows;
+    const { tokens } = step.shape;
+    this.#draws = step.input.draws;
     if (tokens === 0) return { rows: [], attention: [] };
     const words = await this.#guard.run(async (gpu) => {
       const read = await this.#inOrder(async () => {
@@ -146,7 +147,7 @@ export class WebGpuBackend implements Backend {
     return await this.#queries.logitsOf(row, ids);
   }
 
-  async draw(row: number, draw: Draw): Promise<number | undefined> {
+  async draw(row: number, draw: OverriddenDraw): Promise<number | undefined> {
     this.#checkRow(row);
     return await this.#queries.draw(row, draw);
   }
@@ -157,8 +158,9 @@ export class WebGpuBackend implements Backend {
   }
 
   #checkRow(row: number): void {
-    if (Number.isInteger(row) && row >= 0 && row < this.#rows) return;
-    throw new RangeError(`Cannot read logits: row is ${row}, the latest step has ${this.#rows}`);
+    const { length: rows } = this.#draws;
+    if (Number.isInteger(row) && row >= 0 && row < rows) return;
+    throw new RangeError(`Cannot read logits: row is ${row}, the latest step has ${rows}`);
   }
 
   async copyBlocks(pairs: readonly (readonly [from: number, to: number])[]): Promise<void> {
@@ -232,7 +234,7 @@ export class WebGpuBackend implements Backend {
 
   // deno-lint-ignore require-await -- the contract is asynchronous
   async dispose(): Promise<void> {
-    this.#rows = 0;
+    this.#draws = [];
     this.#guard.fail("the backend was disposed");
   }
 

@@ -5,8 +5,8 @@
 import type { ModelConfig } from "../core/model/config.ts";
 import type {
   AttentionPlan,
-  Draw,
   LogitStats,
+  OverriddenDraw,
   SequenceInput,
   Uncertainty,
 } from "../core/engine/backend.ts";
@@ -192,7 +192,8 @@ export class Kernel {
   }
 
   /** A token drawn from an output row; undefined where none is possible. */
-  draw(row: number, { overrides, topK, topP, minP, temperature, u }: Draw): number | undefined {
+  draw(row: number, draw: OverriddenDraw): number | undefined {
+    const { overrides, topK, topP, minP, temperature, u } = draw;
     const { ids, logits } = overrides, count = ids.length;
     const at = (this.#exports.core_staging(this.#core, 8 * count) >>> 0) / 4;
     this.#refresh();

@@ -3,10 +3,10 @@ import type {
   Backend,
   BackendInfo,
   BackendLimits,
-  Draw,
   ForwardResult,
   KeyMoments,
   KeySketch,
+  OverriddenDraw,
   Pruning,
   SequenceInput,
   Uncertainty,
@@ -157,7 +157,7 @@ export class WasmBackend implements Backend {
   }
 
   // deno-lint-ignore require-await -- as above
-  async draw(row: number, draw: Draw): Promise<number | undefined> {
+  async draw(row: number, draw: OverriddenDraw): Promise<number | undefined> {
     this.#checkRow(row);
     validateTokens(draw.overrides.ids, this.config.vocabularySize, "draw");
     return this.#run((kernel) => kernel.draw(row, draw));

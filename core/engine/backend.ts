@@ -43,6 +43,8 @@ export interface SequenceInput {
   readonly attention: AttentionPlan;
   /** Rows for which logits are wanted: none, that of the last new token, or one a new token. */
   readonly output: "none" | "last" | "all";
+  /** How the step itself draws a token from the last of these rows, to be its `LogitStats.drawn`. */
+  readonly draw?: Draw | undefined;
 }
 
 /**
@@ -50,11 +52,12 @@ export interface SequenceInput {
  * token, which attends densely and whose row is an output row.
  */
 export interface FollowingInput {
-  /** The output row of the step before whose most likely token, ties by id, is the new token. */
+  /** The output row of the step before from which that step draws the new token. */
   readonly row: number;
   /** Of the new token, as in `SequenceInput`. */
   readonly position: number;
   readonly blockTable: ArrayLike<number>;
+  readonly draw?: Draw | undefined;
 }
 
 /** How uncertain a distribution is. */
@@ -67,8 +70,6 @@ export interface Uncertainty {
 
 /** How a token is drawn from a row. The stages, in this order; each keeps the first ranks. */
 export interface Draw {
-  /** Logits that stand in for the model's own, each id once. */
-  readonly overrides: { readonly ids: Uint32Array; readonly logits: Float32Array };
   /** The k most likely, ties by id; 0 keeps all. */
   readonly topK: number;
   /** The fewest whose mass at temperature 1 reaches this share of all that are left; 1 keeps all. */
@@ -79,6 +80,18 @@ export interface Draw {
   readonly temperature: number;
   /** Random, in [0, 1): the share of the mass that, in rank order, lies before the token. */
   readonly u: number;
+}
+
+/** A draw from a row that is not as the model gave it. */
+export interface OverriddenDraw extends Draw {
+  /** Logits that stand in for the model's own, each id once. */
+  readonly overrides: { readonly ids: Uint32Array; readonly logits: Float32Array };
+}
+
+/** A token out of a row, and its logit there. */
+export interface DrawnToken {
+  readonly token: number;
+  readonly logit: number;
 }
 
 /** Exact statistics of one row of logits, over the whole vocabulary, at temperature 1. */
@@ -92,6 +105,11 @@ export interface LogitStats extends Uncertainty {
   readonly topIds: Uint32Array;
   /** Logits of `topIds`. */
   readonly topLogits: Float32Array;
+  /**
+   * The token that `SequenceInput.draw` asked for, the same that `Backend.draw` would give. Missing where
+   * a backend without `follow` leaves draws to that.
+   */
+  readonly drawn?: DrawnToken | undefined;
 }
 
 /**
@@ -234,7 +252,7 @@ export interface Backend {
    * one reads. Where one fails that others follow, they fail too. From this call on, the rows of the
    * step before can no longer be asked for. Missing where steps do not overlap.
    *
-   * @throws {RangeError} As `forward`; or the step before has no such row. Nothing was computed.
+   * @throws {RangeError} As `forward`; or the step before draws from no such row. Nothing was computed.
    * @throws {BackendError} As `forward`.
    */
   follow?(batch: readonly FollowingInput[], signal?: AbortSignal): Promise<ForwardResult>;
@@ -254,7 +272,7 @@ export interface Backend {
    *
    * @returns `undefined` where every token is at -Infinity.
    */
-  draw(row: number, draw: Draw): Promise<number | undefined>;
+  draw(row: number, draw: OverriddenDraw): Promise<number | undefined>;
 
   /**
    * The uncertainty of an output row of the latest `forward` at another temperature, so that nobody

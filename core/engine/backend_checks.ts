@@ -1,6 +1,12 @@
 /** Checks of what a caller hands to a backend, before anything is computed: one for all backends. */
 import { BLOCK_SIZE, DENSE } from "./backend.ts";
-import type { AttentionPlan, BackendLimits, FollowingInput, SequenceInput } from "./backend.ts";
+import type {
+  AttentionPlan,
+  BackendLimits,
+  Draw,
+  FollowingInput,
+  SequenceInput,
+} from "./backend.ts";
 
 function check(ok: boolean, message: () => string): void {
   if (!ok) throw new RangeError(message());
@@ -13,6 +19,12 @@ function isIndex(value: number | undefined, end: number): boolean {
 /** Output rows of a sequence's part of a step. */
 export function outputRows({ tokens, output }: SequenceInput): number {
   return output === "all" ? tokens.length : output === "last" ? 1 : 0;
+}
+
+/** How the step draws from each output row of a sequence's part; `undefined` where it does not. */
+export function rowDraws(input: SequenceInput): readonly (Draw | undefined)[] {
+  const rows = outputRows(input);
+  return Array.from({ length: rows }, (_, row) => row + 1 === rows ? input.draw : undefined);
 }
 
 /**
@@ -46,16 +58,18 @@ export function validateBatch(
 /**
  * A step that follows another, as one whose new tokens are known: each is 0 until it is.
  *
- * @param rows Output rows of the step before.
- * @throws {RangeError} A part of the batch names a row that is not there.
+ * @param before How the step before draws from each of its output rows.
+ * @throws {RangeError} A part of the batch names a row that is not there, or not drawn from.
  */
-export function followingBatch(batch: readonly FollowingInput[], rows: number): SequenceInput[] {
-  return batch.map(({ row, position, blockTable }, index) => {
-    check(
-      isIndex(row, rows),
-      () => `Cannot run sequence ${index}: it follows row ${row}, the step before has ${rows}`,
-    );
-    return { tokens: [0], position, blockTable, attention: DENSE, output: "last" };
+export function followingBatch(
+  batch: readonly FollowingInput[],
+  before: readonly (Draw | undefined)[],
+): SequenceInput[] {
+  return batch.map(({ row, ...rest }, index) => {
+    const follows = () => `Cannot run sequence ${index}: it follows row ${row}, the step before`;
+    check(isIndex(row, before.length), () => `${follows()} has ${before.length}`);
+    check(before[row] !== undefined, () => `${follows()} draws nothing from it`);
+    return { ...rest, tokens: [0], attention: DENSE, output: "last" };
   });
 }
 

@@ -4,6 +4,7 @@ import fc from "fast-check";
 import { promptOf, read, request, run } from "../../tests/support/engine_runs.ts";
 import { ScriptedBackend, type ScriptedOptions } from "../../tests/support/scripted_backend.ts";
 import { BackendError } from "../errors.ts";
+import type { Draw } from "./backend.ts";
 import type { EndEvent, SequenceEvent, SequenceRequest } from "./engine.ts";
 import type { LocalEngineOptions } from "./engine_options.ts";
 import { LocalEngine } from "./local_engine.ts";
@@ -23,53 +24,76 @@ function timeless(event: SequenceEvent): unknown {
 const mostly = <T>(usual: T, other: T) =>
   fc.oneof({ weight: 9, arbitrary: fc.constant(usual) }, fc.constant(other));
 
+const samplings = fc.record({
+  temperature: fc.constantFrom(0, 0, 0.3, 1, 2),
+  topK: fc.constantFrom(0, 0, 5, 20),
+  topP: fc.constantFrom(1, 1, 0.9),
+  minP: fc.constantFrom(0, 0, 0.1),
+  repetitionPenalty: mostly(1, 1.1),
+  presencePenalty: mostly(0, 0.5),
+  logitBias: mostly<(readonly [number, number])[]>([], [[5, 1]]),
+  law: mostly<"seed" | undefined>(undefined, "seed"),
+}).map(({ law, ...rest }) => ({
+  ...rest,
+  ...(law && rest.temperature > 0 && { temperatureControl: { law } }),
+}));
+
 /** All that a request can ask for which decides whether its next token is foreseeable. */
 const requests: fc.Arbitrary<SequenceRequest> = fc.record({
   seed: fc.integer({ min: 1, max: 4 }),
   length: fc.integer({ min: 1, max: 40 }),
-  greedy: mostly(true, false),
+  sampling: samplings,
   maxTokens: fc.integer({ min: 0, max: 60 }),
   stop: fc.integer({ min: 1, max: 63 }),
   ignoreEos: fc.boolean(),
   minTokens: mostly(0, 6),
   topLogprobs: fc.integer({ min: 0, max: 3 }),
   promptLogprobs: mostly(false, true),
-  penalty: mostly(undefined, 1.1),
-}).map(({ seed, length, greedy, stop, penalty, ...rest }) => ({
+}).map(({ seed, length, stop, sampling, ...rest }) => ({
   ...rest,
   prompt: promptOf(length, seed),
   stopTokens: [stop],
-  sampling: {
-    temperature: greedy ? 0 : 1,
-    seed: BigInt(seed),
-    ...(penalty !== undefined && { repetitionPenalty: penalty }),
-  },
+  sampling: { ...sampling, seed: BigInt(seed) },
 }));
 
-Deno.test("LocalEngine answers the same with steps in flight as without, event by event", async () => {
-  let followed = 0;
-  await fc.assert(
-    fc.asyncProperty(fc.array(requests, { minLength: 1, maxLength: 6 }), async (asked) => {
-      const outcomes = [];
-      for (const overlaps of [false, true]) {
-        const { engine, scripted } = engineOf({ overlaps, limits: { kvBlocks: 256 } });
-        const runs = await Promise.all(asked.map((one) => run(engine, one)));
-        const { kvBlocksFree, kvBlocksTotal, tau, finished, generatedTokens, cost, attention } =
-          await engine.stats();
-        assertEquals(kvBlocksFree, kvBlocksTotal);
-        outcomes.push({
-          ...{ tau, finished, generatedTokens, cost: { ...cost, seconds: 0 } },
-          attention: attention.totals,
-          runs: runs.map(({ events }) => events.map(timeless)),
-        });
-        followed += scripted.follows;
-      }
-      assertEquals(outcomes[1], outcomes[0]);
-    }),
-    { numRuns: 150, seed: 7 },
-  );
-  assertGreater(followed, 1000);
-});
+/** What steps draw for themselves; without, one at a time leaves that to the engine. */
+const DRAWN = {
+  "what they should": undefined,
+  "anything": (logits: Float32Array, { u }: Draw) => Math.floor(7919 * u) % logits.length,
+};
+
+for (const [what, drawn] of Object.entries(DRAWN)) {
+  Deno.test(`LocalEngine answers the same with steps in flight that draw ${what} as without`, async () => {
+    let followed = 0;
+    await fc.assert(
+      fc.asyncProperty(fc.array(requests, { minLength: 1, maxLength: 6 }), async (asked) => {
+        const outcomes = [];
+        for (const overlaps of [false, true]) {
+          const { engine, scripted } = engineOf({
+            overlaps,
+            limits: { kvBlocks: 256 },
+            ...(drawn && { drawn }),
+          });
+          const runs = await Promise.all(asked.map((one) => run(engine, one)));
+          const { kvBlocksFree, kvBlocksTotal, tau, finished, generatedTokens, cost, attention } =
+            await engine.stats();
+          assertEquals(kvBlocksFree, kvBlocksTotal);
+          outcomes.push({
+            // A sum over sequences, in the order that each step has them.
+            tau: tau.toPrecision(12),
+            ...{ finished, generatedTokens, cost: { ...cost, seconds: 0 } },
+            attention: attention.totals,
+            runs: runs.map(({ events }) => events.map(timeless)),
+          });
+          followed += scripted.follows;
+        }
+        assertEquals(outcomes[1], outcomes[0]);
+      }),
+      { numRuns: 150, seed: 7 },
+    );
+    assertGreater(followed, 1000);
+  });
+}
 
 Deno.test("LocalEngine answers the same with steps in flight where blocks and places are scarce", async () => {
   let followed = 0;
@@ -105,10 +129,39 @@ Deno.test("LocalEngine answers the same with steps in flight where blocks and pl
 const greedy = (seed: number, maxTokens: number) =>
   request(promptOf(20, seed), { maxTokens, ignoreEos: true });
 
-Deno.test("LocalEngine begins each step of greedy decoding behind the one before", async () => {
+Deno.test("LocalEngine begins each step behind the one before, greedy or drawn", async () => {
+  for (const sampling of [{ temperature: 0 }, { temperature: 2, topP: 0.9 }]) {
+    const { engine, scripted } = engineOf();
+    const { tokens } = await run(engine, { ...greedy(1, 33), sampling: { ...sampling, seed: 3n } });
+    assertEquals([tokens.length, scripted.forwards, scripted.follows], [33, 33, 32]);
+  }
+});
+
+Deno.test("LocalEngine takes what steps draw, but where tokens or entropies decide", async () => {
+  for (const overlaps of [false, true]) {
+    const { engine } = engineOf({ overlaps, drawn: () => 7 });
+    const drawn = await run(engine, request(promptOf(9), { temperature: 1, ignoreEos: true }));
+    assertEquals(drawn.tokens, new Array(16).fill(7));
+    const others: Partial<SequenceRequest["sampling"]>[] = [
+      { logitBias: [[7, -100]] },
+      { presencePenalty: 0.1 },
+      { temperatureControl: { law: "seed" } },
+    ];
+    for (const fields of others) {
+      const sampling = { temperature: 1, seed: 1n, ...fields };
+      const { tokens } = await run(engine, {
+        ...request(promptOf(9), { ignoreEos: true }),
+        sampling,
+      });
+      assertGreater(new Set(tokens).size, 8, Object.keys(fields).join());
+    }
+  }
+});
+
+Deno.test("LocalEngine goes ahead once no token is banned any more", async () => {
   const { engine, scripted } = engineOf();
-  const { tokens } = await run(engine, greedy(1, 33));
-  assertEquals([tokens.length, scripted.forwards, scripted.follows], [33, 33, 32]);
+  await run(engine, { ...greedy(1, 17), minTokens: 5, stopTokens: [3] });
+  assertEquals(scripted.follows, 11);
 });
 
 Deno.test("LocalEngine waits for each step where a token cannot be foreseen", async () => {
@@ -116,7 +169,7 @@ Deno.test("LocalEngine waits for each step where a token cannot be foreseen", as
   const sampling = { temperature: 0, seed: 1n };
   for (
     const fields of [
-      { temperature: 0.7 },
+      { sampling: { seed: 1n, temperatureControl: { law: "seed" } } } as const,
       { sampling: { ...sampling, logitBias: bias } },
       { sampling: { ...sampling, frequencyPenalty: 0.1, repetitionPenalty: 1.1 } },
       { minTokens: 20, stopTokens: [3] },

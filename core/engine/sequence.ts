@@ -202,12 +202,6 @@ export class Sequence implements SequenceFacts, Waiter {
     return this.#stops.has(token);
   }
 
-  /** Whether its next token is the best of its row, whatever that holds, and attends densely. */
-  get foreseeable(): boolean {
-    return this.request.sampling.temperature === 0 && this.adjuster.neutral &&
-      !this.attention.chosen;
-  }
-
   /** The event that closes its stream. */
   endEvent(reason: FinishReason, now: number, stopToken?: number): EndEvent {
     const { arrival, started = now, firstToken = now } = this.milestones;

@@ -1,8 +1,8 @@
 /**
  * Steps under way: the one whose results the engine waits for, and where it can the one after it. A
  * machine apart then computes while the engine reads, draws, and lets its callers in. A step begins
- * ahead only where it is certain who runs in it, on the best token of each row, which the machine
- * knows first. Who turns out to have ended is left out: what was computed for it is lost, nothing else.
+ * ahead only where it is certain who runs in it, on tokens that the machine draws by itself. Who turns
+ * out to have ended is left out: what was computed for it is lost, nothing else.
  * (vLLM's async scheduling and SGLang's overlap scheduler hide the same wait, and drop the same.)
  */
 import type { Shadow, ShadowSteps } from "./attention/shadow_steps.ts";

@@ -11,8 +11,10 @@ export interface SummaryParameters extends RowParameters {
   readonly endTokens: readonly number[];
 }
 
-/** Numbers before the ids of a row's summary: maximum, Z, A, B, end tokens' part of Z. */
-export const SUMMARY_HEADER = 5;
+/** Numbers before the ids of a row's summary: maximum, Z, A, B, end tokens' part of Z, drawn token. */
+export const SUMMARY_HEADER = 7;
+/** Of the token drawn and its logit in a row's summary: the best, until `draw` finds another. */
+export const SUMMARY_DRAWN = 5;
 /** Words of a row's summary: header, ids, their logits. */
 export const summaryWords = (topK: number): number => SUMMARY_HEADER + 2 * topK;
 /** Longest list of ids: a thread each. */
@@ -161,10 +163,13 @@ fn main(
       let better = best_keys[i] > key || (best_keys[i] == key && best_ids[i] < id);
       rank += select(0u, 1u, better);
     }
+    let logit = bitcast<u32>(logits[row * ${vocabulary}u + id]);
     summary[to + ${SUMMARY_HEADER}u + rank] = id;
-    summary[to + ${
-      SUMMARY_HEADER + topK
-    }u + rank] = bitcast<u32>(logits[row * ${vocabulary}u + id]);
+    summary[to + ${SUMMARY_HEADER + topK}u + rank] = logit;
+    if (rank == 0u) {
+      summary[to + ${SUMMARY_DRAWN}u] = id;
+      summary[to + ${SUMMARY_DRAWN + 1}u] = logit;
+    }
   }
 }
 `,

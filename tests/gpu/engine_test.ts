@@ -65,11 +65,15 @@ Deno.test({
   name: "LocalEngine on WebGPU says the same with two steps in flight as with one",
   ignore,
 }, async () => {
+  const filters = { temperature: 2, topK: 100, topP: 0.95, minP: 0.001 };
+  const law = { temperatureControl: { law: "seed" } } as const;
   const asked = [
     request(PROMPT, { maxTokens: 40, ignoreEos: true, topLogprobs: 3 }),
     request(PROMPT.slice(3, 20), { maxTokens: 12 }),
     request(PROMPT.slice(5, 9), { maxTokens: 25, stopTokens: PROMPT, promptLogprobs: true }),
-    request(PROMPT.slice(0, 30), { maxTokens: 9, temperature: 1 }),
+    request(PROMPT.slice(0, 30), { maxTokens: 30, temperature: 1 }),
+    request(PROMPT.slice(9, 30), { maxTokens: 40, sampling: { ...filters, seed: 5n } }),
+    request(PROMPT.slice(2, 30), { maxTokens: 4, sampling: { ...filters, ...law, seed: 6n } }),
   ];
   const outcomes = [];
   let followed = 0;

@@ -3,19 +3,23 @@
  * the data's story), with llama.cpp's tokens forced. Software adapters take a second a token, so only
  * the first steps run; ENTROPIC_GPU_STEPS and ENTROPIC_GPU_PROMPTS ask for more.
  */
-import { assertLess } from "@std/assert";
+import { assertEquals, assertLess } from "@std/assert";
 import process from "node:process";
 import { type Backend, DENSE } from "../../core/engine/backend.ts";
+import { LocalEngine } from "../../core/engine/local_engine.ts";
 import { withSources } from "../../core/host/open_engine.ts";
 import { openModel } from "../../core/model/gguf/open_model.ts";
 import { createWebGpuBackend } from "../../gpu/backend.ts";
-import { ARITHMETICS } from "../../gpu/kernels/matmul_parameters.ts";
+import { type Arithmetic, ARITHMETICS } from "../../gpu/kernels/matmul_parameters.ts";
+import type { WebGpuBackend } from "../../gpu/webgpu_backend.ts";
+import { request, run } from "../support/engine_runs.ts";
 import { ADAPTER } from "../support/gpu.ts";
 import { assertTied, GREEDY_RUNS, type GreedyRun } from "../support/greedy_runs.ts";
 import { REAL_MODEL_LOCATION } from "../support/real_model_location.ts";
 
 const STEPS = Number(process.env.ENTROPIC_GPU_STEPS ?? 6);
 const PROMPTS = Number(process.env.ENTROPIC_GPU_PROMPTS ?? 1);
+const ignore = REAL_MODEL_LOCATION === undefined || ADAPTER === undefined;
 const RUNS = GREEDY_RUNS.slice(0, PROMPTS);
 /** Steps that decode token by token; the others come in chunks. */
 const DECODED = 2;
@@ -45,6 +49,14 @@ async function forced(backend: Backend, { promptTokens, tokens, steps }: GreedyR
 /** In nats. Rounding to 8 bits moves log-probabilities by up to .8, each implementation's its own way. */
 const TIES = { f32: 0.1, int8: 0.5 } as const;
 
+async function openReal(arithmetic?: Arithmetic): Promise<WebGpuBackend> {
+  return await withSources(REAL_MODEL_LOCATION!, async (sources) => {
+    const { files } = await openModel(sources);
+    const sizes = { contextLength: 256, kvBlocks: 16, warmUp: false, limits: "default" } as const;
+    return await createWebGpuBackend({ files, ...(arithmetic && { arithmetic }), ...sizes });
+  });
+}
+
 const mean = (values: readonly number[]) => values.reduce((a, b) => a + b, 0) / values.length;
 
 for (const arithmetic of ARITHMETICS) {
@@ -52,13 +64,9 @@ for (const arithmetic of ARITHMETICS) {
     name: arithmetic === "f32"
       ? "the real model on WebGPU is exact, but for what keys and values lose as halves"
       : "the real model on WebGPU in int8 is about as close to exact arithmetic as llama.cpp is",
-    ignore: REAL_MODEL_LOCATION === undefined || ADAPTER === undefined,
+    ignore,
   }, async () => {
-    const backend = await withSources(REAL_MODEL_LOCATION!, async (sources) => {
-      const { files } = await openModel(sources);
-      const sizes = { contextLength: 256, kvBlocks: 16, warmUp: false, limits: "default" } as const;
-      return await createWebGpuBackend({ files, arithmetic, ...sizes });
-    });
+    const backend = await openReal(arithmetic);
     const distances: number[] = [], natives: number[] = [];
     let departures = 0, count = 0;
     for (const run of RUNS) {
@@ -86,3 +94,21 @@ for (const arithmetic of ARITHMETICS) {
     assertLess(ours, arithmetic === "f32" ? 0.005 : 1.3 * native);
   });
 }
+
+Deno.test({
+  name: "the real model on WebGPU draws the same text ahead as one step at a time",
+  ignore,
+}, async () => {
+  const prompt = GREEDY_RUNS[0]!.promptTokens;
+  const sampling = { temperature: 0.8, topP: 0.95, seed: 5n };
+  const backend = await openReal();
+  const { follow } = backend;
+  const texts = [];
+  for (const ahead of [false, true]) {
+    Object.assign(backend, { follow: ahead ? follow : undefined });
+    const engine = new LocalEngine(backend);
+    texts.push((await run(engine, request(prompt, { maxTokens: STEPS, sampling }))).tokens);
+  }
+  await backend.dispose();
+  assertEquals(texts[1], texts[0]);
+});

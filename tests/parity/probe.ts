@@ -174,7 +174,7 @@ export class Probe {
   }
 
   /** The token drawn from a row; undefined where none is possible. */
-  draw(logits: Float32Array, params: Omit<Draw, "overrides">): number | undefined {
+  draw(logits: Float32Array, params: Draw): number | undefined {
     const { topK, topP, minP, temperature, u } = params;
     const pointer = this.#put(logits), args = [topK, topP, minP, temperature, u] as const;
     const token = this.#exports.probe_draw(pointer, logits.length, ...args) >>> 0;

@@ -1,5 +1,5 @@
 /** What drawing a token means: every stage over all tokens in rank order, with nothing saved. */
-import type { Draw } from "../../core/engine/backend.ts";
+import type { OverriddenDraw } from "../../core/engine/backend.ts";
 import type { SamplingParams } from "../../core/engine/engine.ts";
 
 /** Ids by logit descending, ties by id. */
@@ -47,7 +47,7 @@ export function drawByDefinition(
  */
 export function drawFromRow(
   logits: Float32Array,
-  { overrides, u, ...stages }: Draw,
+  { overrides, u, ...stages }: OverriddenDraw,
 ): number | undefined {
   overrides.ids.forEach((id, i) => logits[id] = overrides.logits[i]!);
   if (logits.every((logit) => logit === -Infinity)) return undefined;

@@ -12,28 +12,34 @@ import {
   type BackendLimits,
   BLOCK_SIZE,
   type Draw,
+  type DrawnToken,
   type FollowingInput,
   type ForwardResult,
   type KeyMoments,
   type KeySketch,
+  type LogitStats,
+  type OverriddenDraw,
   type Pruning,
   type SequenceInput,
   type Uncertainty,
 } from "../../core/engine/backend.ts";
 import { isScanned } from "../../core/engine/attention_cost.ts";
-import { followingBatch } from "../../core/engine/backend_checks.ts";
+import { followingBatch, rowDraws } from "../../core/engine/backend_checks.ts";
 import { uncertainty } from "../../core/entropic/entropy.ts";
 import { BackendError } from "../../core/errors.ts";
 import type { ModelConfig } from "../../core/model/config.ts";
-import { drawFromRow } from "./draw_by_definition.ts";
-import { ranked, scriptedStatistics } from "./scripted_statistics.ts";
+import { drawByDefinition, drawFromRow } from "./draw_by_definition.ts";
+import { checkScriptedBatch } from "./scripted_checks.ts";
+import { scriptedStatistics } from "./scripted_statistics.ts";
 
 export interface ScriptedOptions {
   readonly limits?: Partial<BackendLimits>;
   readonly vocabularySize?: number;
   readonly endTokens?: readonly number[];
-  /** Whether a step may begin while the one before it is under way. */
+  /** Whether a step may begin while the one before it is under way; steps draw for themselves then. */
   readonly overlaps?: boolean;
+  /** What each step draws for itself, in place of what it should. */
+  readonly drawn?: (logits: Float32Array, draw: Draw) => number;
   /** Called before each step computes, counted from 1; may wait, and may throw the failure. */
   readonly onForward?: (call: number, batch: readonly SequenceInput[]) => void | Promise<void>;
   /** A history that holds this token gives rows of NaN. */
@@ -64,6 +70,9 @@ export class ScriptedBackend implements Backend {
   /** Shape [kvBlocks, BLOCK_SIZE, 2]: token + 1, and the hash of the history up to it. */
   readonly #kv: Uint32Array;
   #rows: Float32Array[] = [];
+  /** How the latest step drew from each of its rows, and what. */
+  #draws: readonly (Draw | undefined)[] = [];
+  #drawn: readonly (DrawnToken | undefined)[] = [];
   /** Hash of all KV that the latest row was made from. */
   historyHash = 0;
   #disposed = false;
@@ -136,10 +145,18 @@ export class ScriptedBackend implements Backend {
   #follow(batch: readonly FollowingInput[]): Promise<ForwardResult> {
     this.follows++;
     return this.#inTurn(this.#latest, () => {
-      const best = batch.map(({ row }) => ranked(this.#rows[row] ?? new Float32Array())[0] ?? 0);
-      const inputs = followingBatch(batch, this.#rows.length);
-      return inputs.map((input, i) => ({ ...input, tokens: best.slice(i, i + 1) }));
+      const drawn = batch.map(({ row }) => this.#drawn[row]?.token ?? 0);
+      const inputs = followingBatch(batch, this.#draws);
+      return inputs.map((input, i) => ({ ...input, tokens: drawn.slice(i, i + 1) }));
     });
+  }
+
+  /** The token that a step draws from a row, where it draws. */
+  #drawnFrom(logits: Float32Array, draw: Draw | undefined): DrawnToken | undefined {
+    const { drawn, overlaps = false } = this.#options;
+    if (draw === undefined || !(overlaps || drawn) || logits.some(Number.isNaN)) return undefined;
+    const token = drawn?.(logits, draw) ?? drawByDefinition(logits, draw, draw.u);
+    return { token, logit: logits[token] as number };
   }
 
   /** Runs a step once those before it are through. @param batchOf Called when its turn comes. */
@@ -155,7 +172,7 @@ export class ScriptedBackend implements Backend {
 
   async #step(batch: readonly SequenceInput[]): Promise<ForwardResult> {
     this.#checkAlive();
-    this.#checkBatch(batch);
+    checkScriptedBatch(batch, this.limits, this.#prunes);
     const call = ++this.forwards;
     await this.#options.onForward?.(call, batch);
     this.#checkAlive();
@@ -164,12 +181,14 @@ export class ScriptedBackend implements Backend {
       this.plans.push(input.attention);
       this.#run(input);
     }
-    return {
-      rows: this.#rows.map((logits) =>
-        scriptedStatistics(logits, this.config.endTokens, this.limits.topK)
-      ),
-      attention: batch.map(scriptedAttention),
-    };
+    this.#draws = batch.flatMap(rowDraws);
+    this.#drawn = this.#rows.map((logits, row) => this.#drawnFrom(logits, this.#draws[row]));
+    const rows = this.#rows.map((logits, row): LogitStats => {
+      const drawn = this.#drawn[row];
+      const stats = scriptedStatistics(logits, this.config.endTokens, this.limits.topK);
+      return { ...stats, ...(drawn && { drawn }) };
+    });
+    return { rows, attention: batch.map(scriptedAttention) };
   }
 
   // deno-lint-ignore require-await -- rejects where it cannot answer
@@ -188,7 +207,7 @@ export class ScriptedBackend implements Backend {
     return Float32Array.from(ids, (id) => logits[id] as number);
   }
 
-  async draw(row: number, draw: Draw): Promise<number | undefined> {
+  async draw(row: number, draw: OverriddenDraw): Promise<number | undefined> {
     const logits = await this.logits(row);
     this.calls.logits--; // they stay here
     return drawFromRow(logits, draw);
@@ -295,40 +314,6 @@ export class ScriptedBackend implements Backend {
 
   #checkAlive(): void {
     if (this.#disposed) throw new BackendError("Cannot compute: disposed", { fatal: true });
-  }
-
-  /** The contract's limits, and that nobody writes where another one reads. */
-  #checkBatch(batch: readonly SequenceInput[]): void {
-    const { maxBatchTokens, maxOutputRows, contextLength, kvBlocks } = this.limits;
-    const writers = new Map<number, SequenceInput>();
-    let tokens = 0, rows = 0;
-    for (const input of batch) {
-      const count = input.tokens.length, end = input.position + count;
-      tokens += count;
-      rows += input.output === "none" ? 0 : input.output === "last" ? 1 : count;
-      if (count === 0) throw new RangeError("Cannot run a sequence without new tokens");
-      if (input.attention.kind !== "dense" && !this.#prunes) {
-        throw new RangeError(`Cannot attend by ${input.attention.kind}: there is no sketch`);
-      }
-      if (end > contextLength) throw new RangeError(`Cannot run position ${end - 1}`);
-      if (end > input.blockTable.length * BLOCK_SIZE) throw new RangeError("Block table too short");
-      for (let i = Math.floor(input.position / BLOCK_SIZE); i * BLOCK_SIZE < end; i++) {
-        const block = input.blockTable[i] as number;
-        if (writers.has(block)) throw new RangeError(`Two sequences write block ${block}`);
-        writers.set(block, input);
-      }
-    }
-    for (const input of batch) {
-      for (let i = 0; i < input.blockTable.length; i++) {
-        const block = input.blockTable[i] as number;
-        if (!(block >= 0 && block < kvBlocks)) throw new RangeError(`There is no block ${block}`);
-        if ((writers.get(block) ?? input) !== input) {
-          throw new RangeError(`Block ${block} is written while another sequence reads it`);
-        }
-      }
-    }
-    if (tokens > maxBatchTokens) throw new RangeError(`Cannot run ${tokens} tokens at once`);
-    if (rows > maxOutputRows) throw new RangeError(`Cannot output ${rows} rows at once`);
   }
 }
 

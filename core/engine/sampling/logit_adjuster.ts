@@ -36,7 +36,13 @@ export class LogitAdjuster {
 
   /** Whether it leaves the logits of the next token as they are. */
   get neutral(): boolean {
-    return this.#bias.size === 0 && !this.#bans && (!this.#penalizes || this.#seen.size === 0);
+    return this.#generated >= this.neutralFrom;
+  }
+
+  /** Index of the generated token from which on it is sure to leave logits as they are. */
+  get neutralFrom(): number {
+    if (this.#bias.size > 0 || this.#penalizes) return Infinity;
+    return this.#banned.size > 0 ? this.#minTokens : 0;
   }
 
   /** Counts a generated token. */

@@ -30,7 +30,6 @@ Deno.test("LogitAdjuster penalizes repetition of prompt and generated tokens by 
 
 Deno.test("LogitAdjuster subtracts presence once and frequency each time, of generated tokens", () => {
   const adjuster = adjusterOf({ presencePenalty: 1, frequencyPenalty: 0.25 });
-  assert(adjuster.neutral);
   for (const id of [3, 3, 4]) adjuster.observe(id);
   assertFalse(adjuster.neutral);
   assertEquals([1, 3, 4, 5].map((id) => adjuster.adjust(id, 0)), [0, -1.5, -1.25, 0]);
@@ -56,6 +55,14 @@ Deno.test("LogitAdjuster bans stop tokens until minTokens are generated", () => 
   adjuster.observe(3);
   assertEquals(adjuster.adjust(9, 5), 5);
   assert(adjuster.neutral);
+});
+
+Deno.test("LogitAdjuster knows from which token on it is neutral", () => {
+  assertEquals(adjusterOf({}).neutralFrom, 0);
+  assertEquals(adjusterOf({}, { minTokens: 2 }).neutralFrom, 2);
+  for (const sampling of [{ presencePenalty: 1 }, { logitBias: [[1, 3]] as const }]) {
+    assertEquals(adjusterOf(sampling, { minTokens: 2 }).neutralFrom, Infinity);
+  }
 });
 
 Deno.test("LogitAdjuster knows when a token out of sight may have been raised", () => {

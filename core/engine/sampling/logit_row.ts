@@ -1,8 +1,9 @@
 /** A row of the latest `forward`: its statistics at once, the whole row when something needs it. */
 import { BackendError, RequestError } from "../../errors.ts";
-import type { Backend, Draw, LogitStats, Uncertainty } from "../backend.ts";
+import type { Backend, LogitStats, OverriddenDraw, Uncertainty } from "../backend.ts";
 import type { SamplingParams, TokenLogprob } from "../engine.ts";
 import type { LogitAdjuster } from "./logit_adjuster.ts";
+import { drawOf } from "./plain_draw.ts";
 
 export class LogitRow {
   readonly stats: LogitStats;
@@ -38,16 +39,14 @@ export class LogitRow {
    */
   async draw(sampling: SamplingParams, adjuster: LogitAdjuster, u: number): Promise<number> {
     const overrides = await this.#overrides(adjuster);
-    const { topK = 0, topP = 1, minP = 0, temperature = 1 } = sampling;
-    const draw = { overrides, topK, topP, minP, temperature, u };
-    const token = await this.#backend.draw(this.#index, draw);
+    const token = await this.#backend.draw(this.#index, { ...drawOf(sampling, u), overrides });
     if (token !== undefined) return token;
     throw new RequestError("Cannot sample a token: logit_bias and min_tokens ban all of them", {
       param: "logit_bias",
     });
   }
 
-  async #overrides(adjuster: LogitAdjuster): Promise<Draw["overrides"]> {
+  async #overrides(adjuster: LogitAdjuster): Promise<OverriddenDraw["overrides"]> {
     const ids = adjuster.touched();
     if (ids.length === 0) return { ids, logits: new Float32Array() };
     const raw = await this.#backend.logitsOf(this.#index, ids);
@@ -61,7 +60,8 @@ export class LogitRow {
 
   /** Natural log of the token's probability under the raw model, exact for every token. */
   async logprob(token: number): Promise<number> {
-    const { topIds, topLogits, logZ } = this.stats;
+    const { topIds, topLogits, logZ, drawn } = this.stats;
+    if (drawn?.token === token) return drawn.logit - logZ;
     const rank = topIds.indexOf(token);
     if (rank >= 0) return (topLogits[rank] as number) - logZ;
     const [logit] = await this.#backend.logitsOf(this.#index, [token]);

@@ -12,7 +12,8 @@ export interface TokenChoice {
 }
 
 /**
- * Draws from the statistics alone where they settle it.
+ * Takes what the step drew, where it was asked to; else draws from the statistics alone where they
+ * settle it.
  *
  * @throws {RequestError} No token is left to choose from.
  */
@@ -22,6 +23,10 @@ export async function chooseToken(
   vocabularySize: number,
 ): Promise<TokenChoice> {
   const { adjuster, request, generatedTokens } = sequence;
+  const { drawn } = row.stats;
+  if (drawn !== undefined) {
+    return { token: drawn.token, temperature: request.sampling.temperature ?? 1 };
+  }
   const temperature = await nextTemperature(sequence, row);
   const sampling = { ...request.sampling, temperature };
   const u = uniform(sampling.seed, generatedTokens);

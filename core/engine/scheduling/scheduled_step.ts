@@ -1,5 +1,6 @@
 /** What one step of the engine does: which blocks move, and which tokens go through the model. */
-import type { FollowingInput, SequenceInput } from "../backend.ts";
+import type { Draw, FollowingInput, SequenceInput } from "../backend.ts";
+import { plainDraw } from "../sampling/plain_draw.ts";
 import type { HostCopy, Sequence } from "../sequence.ts";
 
 /** KV that leaves the backend for host memory. The blocks may be written again after it is read. */
@@ -27,6 +28,8 @@ export interface StepEntry {
   /** Rows of logits, and the first one's index in `ForwardResult.rows`. */
   readonly rows: number;
   readonly firstRow: number;
+  /** How the step draws the next token from the last row; `undefined` where it does not. */
+  readonly draw: Draw | undefined;
 }
 
 export class ScheduledStep {
@@ -68,11 +71,13 @@ export class ScheduledStep {
   /** Gives a sequence of the step before the token that is drawn from its last row there. */
   follow({ sequence, rows, firstRow }: StepEntry): void {
     const index = this.entries.length;
-    this.entries.push({ sequence, index, count: 1, rows: 1, firstRow: index });
+    const draw = plainDraw(sequence, sequence.generatedTokens + 1);
+    this.entries.push({ sequence, index, count: 1, rows: 1, firstRow: index, draw });
     this.following.push({
       row: firstRow + rows - 1,
       position: sequence.length,
       blockTable: sequence.blocks,
+      draw,
     });
   }
 
@@ -94,10 +99,12 @@ export class ScheduledStep {
   }
 
   #add(sequence: Sequence, count: number, output: SequenceInput["output"]): void {
-    const { attention, blocks, computed } = sequence;
+    const { attention, blocks, computed, generatedTokens, uncomputedTokens } = sequence;
     const rows = output === "none" ? 0 : output === "last" ? 1 : count;
+    const completes = count === uncomputedTokens;
+    const draw = completes ? plainDraw(sequence, generatedTokens) : undefined;
     this.entries.push({
-      ...{ sequence, count, rows },
+      ...{ sequence, count, rows, draw },
       index: this.batch.length,
       firstRow: this.#rows,
     });
@@ -107,6 +114,7 @@ export class ScheduledStep {
       blockTable: blocks,
       attention: attention.planAt(computed),
       output,
+      draw,
     });
     this.#rows += rows;
     this.rowsLeft -= rows;

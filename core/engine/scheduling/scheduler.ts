@@ -135,7 +135,7 @@ export class Scheduler {
   /**
    * Decides the step after one that is under way, where nothing that this one may tell changes who
    * runs in it, but for those who end: all who can run do so already, nobody waits, blocks suffice,
-   * and each goes on with the best token of its row.
+   * and each goes on with a token that the step itself draws.
    *
    * @returns `undefined` where that is not so, or nobody goes on.
    */
@@ -248,9 +248,12 @@ export class Scheduler {
   }
 }
 
-/** Whether a sequence's next token is known to be the best of its last row in a step. */
-function isForeseeable({ sequence, count, rows }: StepEntry): boolean {
-  return sequence.foreseeable && rows === 1 && count === sequence.uncomputedTokens;
+/**
+ * Whether a sequence's next token needs nobody to read the step: the step draws it, it attends densely,
+ * and no other row of it is asked for.
+ */
+function isForeseeable({ sequence, draw, rows }: StepEntry): boolean {
+  return draw !== undefined && rows === 1 && !sequence.attention.chosen;
 }
 
 /** Whether it has ever been given blocks. */
