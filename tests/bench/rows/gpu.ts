@@ -2,7 +2,7 @@
  * WebGPU beside WASM, and what a step on it is made of: by kernel its dispatches, time, bytes and
  * share of the bandwidth that the GPU reaches in plain reads, from timestamp queries.
  */
-import { DENSE, type SequenceInput } from "../../../core/engine/backend.ts";
+import { DENSE, type Draw, type SequenceInput } from "../../../core/engine/backend.ts";
 import { BackendError } from "../../../core/errors.ts";
 import { withSources } from "../../../core/host/open_engine.ts";
 import { openModel } from "../../../core/model/gguf/open_model.ts";
@@ -37,6 +37,12 @@ const OTHERS = {
     `f32, ${software ? "through" : "past"} workgroup memory`,
     { staging: software },
   ],
+};
+
+/** How tokens come about in sides with two steps in flight. */
+const DRAWS: Readonly<Record<string, Draw>> = {
+  greedy: { topK: 0, topP: 1, minP: 0, temperature: 0, u: 0.5 },
+  drawn: { topK: 0, topP: 0.95, minP: 0, temperature: 0.8, u: 0.5 },
 };
 
 /** Steps of a run: enough that a GPU's clock has risen, few enough for a processor that plays one. */
@@ -93,7 +99,11 @@ async function openSides(row: GpuRow, bench: Bench): Promise<Sides> {
   });
   const backend = await openBackend(row, bench);
   const others: Side[] = [];
-  if (row.tokens === 1) others.push(sideOf("two steps in flight", backend, twoInFlight));
+  if (row.tokens === 1) {
+    for (const [name, draw] of Object.entries(DRAWS)) {
+      others.push(sideOf(`two steps in flight, ${name}`, backend, twoInFlight(draw)));
+    }
+  }
   for (const other of row.others ?? []) {
     const [name, variant] = OTHERS[other](adapter.software);
     others.push(sideOf(name, await openBackend(row, bench, variant)));
@@ -111,16 +121,18 @@ async function oneByOne(backend: WebGpuBackend, row: GpuRow, steps: number): Pro
 }
 
 /** Each decode begins before the one before it was read, as in the engine. */
-async function twoInFlight(backend: WebGpuBackend, row: GpuRow, steps: number): Promise<void> {
-  let running = backend.forward(stepOf(row, 0));
-  for (let step = 1; step < steps; step++) {
-    const next = backend.follow(
-      stepOf(row, step).map(({ position, blockTable }, row) => ({ row, position, blockTable })),
-    );
+function twoInFlight(draw: Draw) {
+  return async (backend: WebGpuBackend, row: GpuRow, steps: number): Promise<void> => {
+    let running = backend.forward(stepOf(row, 0, draw));
+    for (let step = 1; step < steps; step++) {
+      const next = backend.follow(
+        stepOf(row, step, draw).map(({ tokens: _, ...input }, row) => ({ ...input, row })),
+      );
+      await running;
+      running = next;
+    }
     await running;
-    running = next;
-  }
-  await running;
+  };
 }
 
 /** Opens it, its sequences filled to the row's depth. */
@@ -148,7 +160,7 @@ function wasmSide({ batch, depth }: GpuRow, bench: Bench): Side {
 }
 
 /** Each sequence has blocks of its own. A decode goes on; a prefill starts over. */
-function stepOf({ batch, depth, tokens }: GpuRow, step: number): SequenceInput[] {
+function stepOf({ batch, depth, tokens }: GpuRow, step: number, draw?: Draw): SequenceInput[] {
   const position = depth + (tokens === 1 ? step : 0);
   return Array.from({ length: batch }, (_, sequence) => ({
     tokens: new Uint32Array(tokens).fill(TOKEN),
@@ -156,6 +168,7 @@ function stepOf({ batch, depth, tokens }: GpuRow, step: number): SequenceInput[]
     blockTable: tableOf(sequence, depth + tokens),
     attention: DENSE,
     output: "last",
+    draw,
   }));
 }
 
