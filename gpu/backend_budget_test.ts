@@ -31,7 +31,8 @@ Deno.test({
     return create(descriptor);
   };
   const attention = { kind: "mass", mass: 0.5, minBlocks: 0 } as const;
-  const step = { ...part(text(1), 100, blocks(7)), attention };
+  const draw = { topK: 0, topP: 0.9, minP: 0, temperature: 0.8, u: 0.5 };
+  const step = { ...part(text(1), 100, blocks(7)), attention, draw };
   await backend.forward([step]);
   assert(bytes > 0 && bytes <= 4096, `it read ${bytes} bytes`);
   bytes = 0;
@@ -39,7 +40,7 @@ Deno.test({
   assertEquals(bytes, 400, "single logits come without the rest of their row");
   if (device.features.has("timestamp-query")) {
     const kernels = await backend.profile([step]);
-    assertEquals(kernels.length, 8 * layers + 4);
+    assertEquals(kernels.length, 8 * layers + 5);
     assert(kernels.every(({ seconds }) => seconds >= 0));
     // The file has 1e-5 as a float, which is 9.99999974…e-6.
     assert(kernels.some(({ kernel }) => kernel.includes(" norm 0.00001 ")));
