@@ -27,7 +27,7 @@ const STORE = ["opfs_models_test.ts", "opfs_store_test.ts"].map((file) =>
   `core/host/store/${file}`
 );
 const GPU = process.env.ENTROPIC_CHROMIUM === "all"
-  ? [...testsOf("gpu"), ...["engine", "real_model", "real_parity"].map(acrossTest)]
+  ? [...testsOf("gpu"), ...["draws", "engine", "real_model", "real_parity"].map(acrossTest)]
   : testsOf("gpu/kernels");
 const FILES = [...STORE, ...GPU];
 
