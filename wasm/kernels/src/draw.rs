@@ -32,18 +32,11 @@ pub fn draw(logits: &[f32], draw: &Draw) -> Option<u32> {
     }
     // Finite, lest 0 times the inverse be no number.
     let inverse = ((1.0 / draw.temperature) as f32).min(f32::MAX);
-    let ranking = Ranking::new(logits, max, inverse);
-    let mut kept = ranking.first(if draw.top_k == 0 { logits.len() } else { draw.top_k });
-    if draw.top_p < 1.0 {
-        let plain = if inverse == 1.0 { None } else { Some(Ranking::new(logits, max, 1.0)) };
-        let plain = plain.as_ref().unwrap_or(&ranking);
-        let wanted = draw.top_p * plain.mass(kept);
-        kept = plain.reach(kept, |sum| sum >= wanted).map_or(kept, |(prefix, _)| prefix);
-    }
-    if draw.min_p > 0.0 {
-        let threshold = max as f64 + draw.min_p.ln();
-        let likely = logits.iter().filter(|&&logit| logit as f64 >= threshold).count();
-        kept = kept.min(ranking.first(likely.max(1)));
+    let filters = draw.top_k > 0 || draw.top_p < 1.0 || draw.min_p > 0.0;
+    let mut ranking = Ranking::new(logits, max, if filters { 1.0 } else { inverse }, BUCKETS);
+    let kept = if filters { ranking.filter(draw) } else { ranking.first(logits.len()) };
+    if filters && inverse != 1.0 {
+        ranking = Ranking::new(logits, max, inverse, kept.bucket + 1);
     }
     let share = draw.u * ranking.mass(kept);
     let found = ranking.reach(kept, |sum| sum > share).map(|(_, id)| id);
@@ -73,29 +66,53 @@ struct Ranking<'a> {
 }
 
 impl Ranking<'_> {
-    fn new(logits: &[f32], max: f32, inverse: f32) -> Ranking<'_> {
+    /// Of the tokens in the first `end` buckets at least.
+    fn new(logits: &[f32], max: f32, inverse: f32, end: usize) -> Ranking<'_> {
         let (counts, masses) = ([0; BUCKETS], [0.0; BUCKETS]);
         let mut ranking = Ranking { logits, max, inverse, counts, masses };
+        // A bucket more, for rounding.
+        let depth = if end < BUCKETS { (end + 1) as f32 / BUCKETS_A_NAT } else { f32::INFINITY };
+        let floor = f32x4_splat(max - depth);
         each_four(logits, |_, z, lanes| {
+            if !v128_any_true(f32x4_ge(z, floor)) {
+                return;
+            }
             let (buckets, weights) = (ranking.buckets(z), ranking.weights(z));
-            let mut add = |bucket: u32, weight: f32| {
-                ranking.counts[bucket as usize] += 1;
-                ranking.masses[bucket as usize] += weight as f64;
+            // The remainder spares a check of bounds.
+            let mut add = |bucket: i32, weight: f32| {
+                ranking.counts[bucket as usize % BUCKETS] += 1;
+                ranking.masses[bucket as usize % BUCKETS] += weight as f64;
             };
-            add(u32x4_extract_lane::<0>(buckets), f32x4_extract_lane::<0>(weights));
+            add(i32x4_extract_lane::<0>(buckets), f32x4_extract_lane::<0>(weights));
             if lanes == 4 {
-                add(u32x4_extract_lane::<1>(buckets), f32x4_extract_lane::<1>(weights));
-                add(u32x4_extract_lane::<2>(buckets), f32x4_extract_lane::<2>(weights));
-                add(u32x4_extract_lane::<3>(buckets), f32x4_extract_lane::<3>(weights));
+                add(i32x4_extract_lane::<1>(buckets), f32x4_extract_lane::<1>(weights));
+                add(i32x4_extract_lane::<2>(buckets), f32x4_extract_lane::<2>(weights));
+                add(i32x4_extract_lane::<3>(buckets), f32x4_extract_lane::<3>(weights));
             }
         });
         ranking
     }
 
+    /// What the filters keep, of a ranking at temperature 1.
+    fn filter(&self, draw: &Draw) -> Prefix {
+        let all = self.logits.len();
+        let mut kept = self.first(if draw.top_k == 0 { all } else { draw.top_k });
+        if draw.top_p < 1.0 {
+            let wanted = draw.top_p * self.mass(kept);
+            kept = self.reach(kept, |sum| sum >= wanted).map_or(kept, |(prefix, _)| prefix);
+        }
+        if draw.min_p > 0.0 {
+            let threshold = self.max as f64 + draw.min_p.ln();
+            let likely = self.logits.iter().filter(|&&logit| logit as f64 >= threshold).count();
+            kept = kept.min(self.first(likely.max(1)));
+        }
+        kept
+    }
+
     #[inline(always)]
     fn buckets(&self, z: v128) -> v128 {
         let below = f32x4_mul(f32x4_sub(f32x4_splat(self.max), z), f32x4_splat(BUCKETS_A_NAT));
-        u32x4_trunc_sat_f32x4(f32x4_min(below, f32x4_splat((BUCKETS - 1) as f32)))
+        i32x4_trunc_sat_f32x4(f32x4_min(below, f32x4_splat((BUCKETS - 1) as f32)))
     }
 
     #[inline(always)]
@@ -159,9 +176,12 @@ impl Ranking<'_> {
     fn members(&self, bucket: usize) -> Vec<(f32, u32)> {
         let mut members = Vec::with_capacity(self.counts[bucket]);
         each_four(self.logits, |first, z, lanes| {
-            let inside = u32x4_bitmask(u32x4_eq(self.buckets(z), u32x4_splat(bucket as u32)));
-            for lane in (0..lanes).filter(|lane| inside >> lane & 1 == 1) {
-                members.push((self.logits[first + lane], (first + lane) as u32));
+            let own = i32x4_eq(self.buckets(z), i32x4_splat(bucket as i32));
+            let mut inside = i32x4_bitmask(own) & ((1 << lanes) - 1);
+            while inside != 0 {
+                let id = first + inside.trailing_zeros() as usize;
+                members.push((self.logits[id], id as u32));
+                inside &= inside - 1;
             }
         });
         members.sort_unstable_by(|&a, &b| better(b, a).cmp(&better(a, b)));
