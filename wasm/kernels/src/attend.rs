@@ -3,6 +3,7 @@
 
 use crate::attention_q8::{HEADS, PART, Partial, join};
 use crate::batch::{Batch, Token};
+use crate::buffer::Buffer;
 use crate::cache::{BLOCK, KvType};
 use crate::isa::Isa;
 use crate::model::Model;
@@ -95,7 +96,7 @@ impl<I: Isa> Model<I> {
             return self.attend_in_parts(layer, batch, tokens);
         }
         // A choice of blocks is made for the whole group.
-        let chooses = |token: &Token| !token.plan.reads_all(batch.read(token).len());
+        let chooses = |token: &Token| !token.plan.reads_all(batch.attended(token).len());
         let cut = few && !tokens.iter().any(chooses);
         let unit = if cut { 1 } else { self.group() };
         self.pool.run(groups * self.group() / unit, &|units| {
@@ -123,12 +124,15 @@ impl<I: Isa> Model<I> {
             .collect();
         let partials = self.pool.map(parts.len(), |i| {
             let (heads, part) = &parts[i];
-            let q = self.queries(heads);
+            let q = self.part(&self.scratch.query, heads);
             unsafe { Partial::of::<I>(q, self.shape.head_size, *part, vec![0.0; q.len()]) }
         });
         let mut partials = partials.into_iter();
         for context in parts.chunk_by(|(a, _), (b, _)| a == b) {
-            join(partials.by_ref().take(context.len()), self.attended(&context[0].0));
+            join(
+                partials.by_ref().take(context.len()),
+                self.part(&self.scratch.attended, &context[0].0),
+            );
         }
     }
 
@@ -149,17 +153,11 @@ impl<I: Isa> Model<I> {
         })
     }
 
+    /// Their part of [tokens][heads * head size].
     #[allow(clippy::mut_from_ref)]
-    fn queries(&self, heads: &Heads) -> &mut [f32] {
+    fn part<'a>(&self, rows: &'a Buffer, heads: &Heads) -> &'a mut [f32] {
         let size = self.shape.head_size;
-        let row = unsafe { self.scratch.query.row(heads.row) };
-        &mut row[heads.range.start * size..heads.range.end * size]
-    }
-
-    #[allow(clippy::mut_from_ref)]
-    fn attended(&self, heads: &Heads) -> &mut [f32] {
-        let size = self.shape.head_size;
-        let row = unsafe { self.scratch.attended.row(heads.row) };
+        let row = unsafe { rows.row(heads.row) };
         &mut row[heads.range.start * size..heads.range.end * size]
     }
 
@@ -176,11 +174,11 @@ impl<I: Isa> Model<I> {
         heads: &Heads,
     ) -> Context<'a> {
         let s = &self.scratch;
-        let q = self.queries(heads);
+        let q = self.part(&self.scratch.query, heads);
         for q in q.chunks_exact_mut(self.shape.head_size) {
             rotate(&mut q[..self.rope.dimensions()], unsafe { s.angles.row(heads.row) });
         }
-        let all = batch.read(token);
+        let all = batch.attended(token);
         let (blocks, dropped) = match &self.sketch {
             Some(sketch) if !token.plan.reads_all(all.len()) => {
                 let shares = self.block_shares(sketch, layer, heads.kv_head, all, token, q);
@@ -237,11 +235,11 @@ impl<I: Isa> Model<I> {
     fn attend_context(&self, layer: usize, heads: &Heads, context: &Context) {
         let size = self.shape.head_size;
         let records = self.records(layer, heads, context);
-        let (q, out) = (self.queries(heads), self.attended(heads));
-        let at_once = if self.cache.kind == KvType::F32 { 1 } else { HEADS };
-        for (q, out) in q.chunks(at_once * size).zip(out.chunks_mut(at_once * size)) {
+        let q = self.part(&self.scratch.query, heads);
+        let out = self.part(&self.scratch.attended, heads);
+        for (q, out) in q.chunks(HEADS * size).zip(out.chunks_mut(HEADS * size)) {
             match self.cache.kind {
-                KvType::F32 => unsafe { attention_f32::attend(q, records, out) },
+                KvType::F32 => unsafe { attention_f32::attend(q, size, records, out) },
                 KvType::Q8 => unsafe { attention_q8::attend::<I>(q, size, records, out) },
             }
         }

@@ -3,8 +3,14 @@
 use crate::cache::BLOCK;
 use crate::records::Records;
 
-/// Attends one query head.
-pub unsafe fn attend(q: &[f32], records: Records, out: &mut [f32]) {
+/// Attention of query heads of one KV head; `q` and `out` are [heads][size].
+pub unsafe fn attend(q: &[f32], size: usize, records: Records, out: &mut [f32]) {
+    for (q, out) in q.chunks_exact(size).zip(out.chunks_exact_mut(size)) {
+        unsafe { attend_head(q, records, out) };
+    }
+}
+
+unsafe fn attend_head(q: &[f32], records: Records, out: &mut [f32]) {
     let size = q.len();
     let row = |record: *const u8, index: usize| unsafe {
         core::slice::from_raw_parts(record.cast::<f32>().add(index * size), size)

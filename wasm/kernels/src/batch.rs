@@ -53,7 +53,7 @@ impl<'a> Batch<'a> {
     }
 
     /// Blocks up to the token's own, which its attention reads.
-    pub fn read(&self, token: &Token) -> &'a [u32] {
+    pub fn attended(&self, token: &Token) -> &'a [u32] {
         &self.blocks(token)[..(token.position + 1).div_ceil(BLOCK)]
     }
 

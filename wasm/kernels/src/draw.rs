@@ -33,9 +33,10 @@ pub fn draw(logits: &[f32], draw: &Draw) -> Option<u32> {
     // Finite, lest 0 times the inverse be no number.
     let inverse = ((1.0 / draw.temperature) as f32).min(f32::MAX);
     let filters = draw.top_k > 0 || draw.top_p < 1.0 || draw.min_p > 0.0;
-    let mut ranking = Ranking::new(logits, max, if filters { 1.0 } else { inverse }, BUCKETS);
-    let kept = if filters { ranking.filter(draw) } else { ranking.first(logits.len()) };
-    if filters && inverse != 1.0 {
+    let first = if filters { 1.0 } else { inverse };
+    let mut ranking = Ranking::new(logits, max, first, BUCKETS);
+    let kept = ranking.filter(draw);
+    if first != inverse {
         ranking = Ranking::new(logits, max, inverse, kept.bucket + 1);
     }
     let share = draw.u * ranking.mass(kept);

@@ -114,12 +114,11 @@ pub unsafe fn probe_attention(
     let table: Vec<u32> = (0..blocks as u32).collect();
     let records = cache.records(0, 0, &table, tokens);
     let (q, out) = unsafe { (from_raw_parts_mut(q, 3 * size), from_raw_parts_mut(out, 3 * size)) };
-    if reference {
-        for (q, out) in q.chunks_exact(size).zip(out.chunks_exact_mut(size)) {
-            unsafe { attention_f32::attend(q, records, out) };
+    unsafe {
+        match kind {
+            KvType::F32 => attention_f32::attend(q, size, records, out),
+            KvType::Q8 => attention_q8::attend::<Native>(q, size, records, out),
         }
-    } else {
-        unsafe { attention_q8::attend::<Native>(q, size, records, out) };
     }
 }
 
