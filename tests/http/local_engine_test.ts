@@ -20,6 +20,9 @@ import {
   stream,
 } from "./requests.ts";
 
+/** "!": no row of logits is usable after it. */
+const POISON = 0x21;
+
 function open(scripted: ScriptedOptions = {}, options: LocalEngineOptions = {}) {
   const backend = new ScriptedBackend({
     vocabularySize: VOCABULARY,
@@ -115,10 +118,10 @@ Deno.test("an echoed prompt is scored, and the score does not depend on streamin
 });
 
 Deno.test("a row of unusable logits fails its own request and no other", async () => {
-  const { app, engine } = open({ poison: 0x21 });
+  const { app, engine } = open({ poison: POISON });
   const [poisoned, fine] = await Promise.all([
     post(app, COMPLETIONS, { prompt: "bad!" }),
-    post(app, COMPLETIONS, { prompt: "good", max_tokens: 8 }),
+    post(app, COMPLETIONS, { prompt: "good", max_tokens: 8, logit_bias: { [POISON]: -100 } }),
   ]);
   assertEquals([poisoned.status, fine.status], [500, 200]);
   assertEquals((await poisoned.json()).error.type, "server_error");
