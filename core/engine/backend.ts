@@ -82,10 +82,18 @@ export interface Draw {
   readonly u: number;
 }
 
+/** Logits of some tokens of a row, each token once. */
+export interface TokenLogits {
+  /** Shape [n]. */
+  readonly ids: Uint32Array;
+  /** Shape [n]. */
+  readonly logits: Float32Array;
+}
+
 /** A draw from a row that is not as the model gave it. */
 export interface OverriddenDraw extends Draw {
-  /** Logits that stand in for the model's own, each id once. */
-  readonly overrides: { readonly ids: Uint32Array; readonly logits: Float32Array };
+  /** They stand in for the model's own. */
+  readonly overrides: TokenLogits;
 }
 
 /** A token out of a row, and its logit there. */

@@ -3,7 +3,7 @@
  * sampler decides on these alone where no value within the bounds would change its choice, so it
  * never truncates the distribution that the request asked for.
  */
-import type { LogitStats } from "../backend.ts";
+import type { LogitStats, TokenLogits } from "../backend.ts";
 import type { LogitAdjuster } from "./logit_adjuster.ts";
 
 /** A closed interval that holds the true value. */
@@ -40,36 +40,55 @@ export function firstOf({ ids, logits }: Candidates, count: number): Candidates 
 /**
  * Candidates out of a row's statistics, or `undefined` where those cannot rank any token: the
  * adjustment may have raised one that the statistics do not list.
+ *
+ * @param touched Of the tokens that the adjuster touches, as the model gave them; where they are known, more
+ *   rows can be settled.
  */
 export function candidatesFromStats(
   stats: LogitStats,
   adjuster: LogitAdjuster,
   vocabularySize: number,
+  touched?: TokenLogits,
 ): Candidates | undefined {
   const { topIds, topLogits, logZ } = stats;
-  const others = vocabularySize - topIds.length;
-  const ceiling = others === 0 ? -Infinity : topLogits[topLogits.length - 1] as number;
+  const unlisted = vocabularySize - topIds.length;
+  const ceiling = unlisted === 0 ? -Infinity : topLogits[topLogits.length - 1] as number;
   if (adjuster.neutral) {
-    const othersMass = tailBounds(topLogits[0] as number, topLogits, logZ, ceiling, others);
+    const othersMass = tailBounds(topLogits[0] as number, topLogits, logZ, ceiling, unlisted);
     const count = topIds.length;
-    return { ids: topIds, logits: topLogits, count, others, ceiling, othersMass };
+    return { ids: topIds, logits: topLogits, count, others: unlisted, ceiling, othersMass };
   }
-  if (others > 0 && adjuster.mayRaiseOutside(topIds)) return undefined;
-  const order = Array.from(topIds, (id, i) => ({ id, raw: topLogits[i] as number }))
-    .map(({ id, raw }) => ({ id, raw, logit: Math.fround(adjuster.adjust(id, raw)) }))
-    .filter(({ logit }) => logit > ceiling)
-    .sort((a, b) => b.logit - a.logit || a.id - b.id);
-  const best = order[0]?.logit ?? 0;
-  const unranked = vocabularySize - order.length;
-  const exact = tailBounds(best, order.map(({ raw }) => raw), logZ, ceiling, unranked);
+  if (!touched && unlisted > 0 && adjuster.mayRaiseOutside(topIds)) return undefined;
+  const raw: number[] = [], ranked: { id: number; logit: number }[] = [], unranked: number[] = [];
+  const place = (id: number, logit: number) => {
+    raw.push(logit);
+    const adjusted = Math.fround(adjuster.adjust(id, logit));
+    if (adjusted > ceiling) ranked.push({ id, logit: adjusted });
+    else unranked.push(adjusted);
+  };
+  for (let i = 0; i < topIds.length; i++) place(topIds[i] as number, topLogits[i] as number);
+  if (touched) {
+    const { ids, logits } = touched, listed = new Set(topIds);
+    for (let i = 0; i < ids.length; i++) {
+      if (!listed.has(ids[i] as number)) place(ids[i] as number, logits[i] as number);
+    }
+  }
+  ranked.sort((a, b) => b.logit - a.logit || a.id - b.id);
+  const best = ranked[0]?.logit ?? 0;
+  const unknown = tailBounds(best, raw, logZ, ceiling, vocabularySize - raw.length);
   return {
-    ids: order.map(({ id }) => id),
-    logits: order.map(({ logit }) => logit),
-    count: order.length,
-    others: unranked,
+    ids: ranked.map(({ id }) => id),
+    logits: ranked.map(({ logit }) => logit),
+    count: ranked.length,
+    others: vocabularySize - ranked.length,
     ceiling,
-    // The others were lowered or left alone, so their mass can only have shrunk.
-    othersMass: (temperature) => ({ low: 0, high: exact(temperature).high }),
+    othersMass: (temperature) => {
+      const { low, high } = unknown(temperature);
+      let mass = 0;
+      for (const logit of unranked) mass += weight(logit, best, temperature);
+      // What the adjustment does to the unknown can only have lowered them.
+      return { low: (touched ? low : 0) + mass, high: high + mass };
+    },
   };
 }
 
@@ -85,12 +104,12 @@ function tailBounds(
   ceiling: number,
   others: number,
 ): (temperature: number) => Bounds {
+  if (ceiling === -Infinity) return () => NO_MASS;
+  const all = Math.exp(logZ - best);
+  let rest = all;
+  for (let i = 0; i < known.length; i++) rest -= Math.exp((known[i] as number) - best);
+  const { low, high } = around(rest, all);
   return (temperature) => {
-    if (ceiling === -Infinity) return NO_MASS;
-    const all = Math.exp(logZ - best);
-    let rest = all;
-    for (let i = 0; i < known.length; i++) rest -= Math.exp((known[i] as number) - best);
-    const { low, high } = around(rest, all);
     if (temperature === 1) return { low, high };
     const inverse = 1 / temperature;
     if (temperature > 1) return { low, high: others ** (1 - inverse) * high ** inverse };

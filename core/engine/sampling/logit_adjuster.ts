@@ -3,7 +3,11 @@
  * bans, then the repetition penalty (arXiv 1909.05858) over all tokens seen, then the presence and
  * frequency penalties over those generated.
  */
+import type { TokenLogits } from "../backend.ts";
 import type { SequenceRequest } from "../engine.ts";
+
+const NOTHING_SEEN: ReadonlyMap<number, number> = new Map();
+const NO_TOKENS: ReadonlySet<number> = new Set();
 
 export class LogitAdjuster {
   readonly #repetition: number;
@@ -72,10 +76,21 @@ export class LogitAdjuster {
 
   /** The tokens whose logits it may change; shape [n], each once. */
   touched(): Uint32Array {
-    const tokens = new Set(this.#bias.keys());
-    if (this.#bans) { for (const token of this.#banned) tokens.add(token); }
-    if (this.#penalizes) { for (const token of this.#seen.keys()) tokens.add(token); }
-    return Uint32Array.from(tokens);
+    const seen = this.#penalizes ? this.#seen : NOTHING_SEEN,
+      banned = this.#bans ? this.#banned : NO_TOKENS;
+    const ids = new Uint32Array(seen.size + this.#bias.size + banned.size);
+    let count = 0;
+    // A prompt may be long, so what was seen goes into no further set.
+    for (const token of seen.keys()) ids[count++] = token;
+    for (const token of new Set([...this.#bias.keys(), ...banned])) {
+      if (!seen.has(token)) ids[count++] = token;
+    }
+    return ids.subarray(0, count);
+  }
+
+  /** Some logits of a row as the sampler is to see them. */
+  adjustSome({ ids, logits }: TokenLogits): TokenLogits {
+    return { ids, logits: logits.map((logit, i) => this.adjust(ids[i] as number, logit)) };
   }
 
   /** A row of logits as the sampler is to see it; shape [vocabularySize], a new array. */

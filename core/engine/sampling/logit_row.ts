@@ -1,9 +1,10 @@
 /** A row of the latest `forward`: its statistics at once, the whole row when something needs it. */
 import { BackendError, RequestError } from "../../errors.ts";
-import type { Backend, LogitStats, OverriddenDraw, Uncertainty } from "../backend.ts";
+import type { Backend, LogitStats, TokenLogits, Uncertainty } from "../backend.ts";
 import type { SamplingParams, TokenLogprob } from "../engine.ts";
-import type { LogitAdjuster } from "./logit_adjuster.ts";
 import { drawOf } from "./plain_draw.ts";
+
+const NONE = new Float32Array();
 
 export class LogitRow {
   readonly stats: LogitStats;
@@ -31,26 +32,24 @@ export class LogitRow {
     return this.#logits ??= await this.#backend.logits(this.#index);
   }
 
+  /** Those of some tokens, as the model gave them. */
+  async logitsOf(ids: Uint32Array): Promise<TokenLogits> {
+    const none = ids.length === 0;
+    return { ids, logits: none ? NONE : await this.#backend.logitsOf(this.#index, ids) };
+  }
+
   /**
    * A token out of all of them, where the statistics do not settle it.
    *
    * @param u Random number in [0, 1).
    * @throws {RequestError} No token is left to choose from.
    */
-  async draw(sampling: SamplingParams, adjuster: LogitAdjuster, u: number): Promise<number> {
-    const overrides = await this.#overrides(adjuster);
+  async draw(sampling: SamplingParams, overrides: TokenLogits, u: number): Promise<number> {
     const token = await this.#backend.draw(this.#index, { ...drawOf(sampling, u), overrides });
     if (token !== undefined) return token;
     throw new RequestError("Cannot sample a token: logit_bias and min_tokens ban all of them", {
       param: "logit_bias",
     });
-  }
-
-  async #overrides(adjuster: LogitAdjuster): Promise<OverriddenDraw["overrides"]> {
-    const ids = adjuster.touched();
-    if (ids.length === 0) return { ids, logits: new Float32Array() };
-    const raw = await this.#backend.logitsOf(this.#index, ids);
-    return { ids, logits: raw.map((logit, i) => adjuster.adjust(ids[i] as number, logit)) };
   }
 
   /** How uncertain the row is at a temperature above 0. */
@@ -64,8 +63,8 @@ export class LogitRow {
     if (drawn?.token === token) return drawn.logit - logZ;
     const rank = topIds.indexOf(token);
     if (rank >= 0) return (topLogits[rank] as number) - logZ;
-    const [logit] = await this.#backend.logitsOf(this.#index, [token]);
-    return (logit as number) - logZ;
+    const { logits } = await this.logitsOf(Uint32Array.of(token));
+    return (logits[0] as number) - logZ;
   }
 
   /** The `count` most likely tokens, best first. */

@@ -6,7 +6,7 @@
  * Every stage works on candidates in rank order and on bounds for the tokens behind them. Where the
  * bounds leave a choice open, the answer is `undefined`, and the backend has to draw: `Backend.draw`.
  */
-import type { LogitStats } from "../backend.ts";
+import type { LogitStats, TokenLogits } from "../backend.ts";
 import {
   type Bounds,
   type Candidates,
@@ -21,6 +21,8 @@ import type { LogitAdjuster } from "./logit_adjuster.ts";
  * The next token, if the statistics of its row settle it.
  *
  * @param u Random number in [0, 1).
+ * @param touched Of the tokens that the adjuster touches, as the model gave them; where they are known,
+ *   more rows are settled.
  */
 export function sampleFromStats(
   sampling: SamplingParams,
@@ -28,9 +30,10 @@ export function sampleFromStats(
   adjuster: LogitAdjuster,
   vocabularySize: number,
   u: number,
+  touched?: TokenLogits,
 ): number | undefined {
   if (isGreedy(sampling) && adjuster.neutral) return stats.topIds[0];
-  const candidates = candidatesFromStats(stats, adjuster, vocabularySize);
+  const candidates = candidatesFromStats(stats, adjuster, vocabularySize, touched);
   return candidates === undefined ? undefined : choose(candidates, sampling, u);
 }
 

@@ -1,7 +1,7 @@
 import { assert, assertAlmostEquals, assertEquals } from "@std/assert";
 import fc from "fast-check";
 import { uncertainty } from "../../entropic/entropy.ts";
-import type { LogitStats } from "../backend.ts";
+import type { LogitStats, TokenLogits } from "../backend.ts";
 import type { SamplingParams, SequenceRequest } from "../engine.ts";
 import { drawByDefinition, rankedIds } from "../../../tests/support/draw_by_definition.ts";
 import { LogitAdjuster } from "./logit_adjuster.ts";
@@ -68,7 +68,7 @@ Deno.test("sampleFromStats of some tokens never differs from the definition, wha
       { maxLength: 2 },
     ),
   });
-  let settled = 0, open = 0;
+  let settled = 0, more = 0, open = 0;
   fc.assert(
     fc.property(
       row,
@@ -82,15 +82,27 @@ Deno.test("sampleFromStats of some tokens never differs from the definition, wha
         for (const token of [2, 2, 0]) adjuster.observe(token);
         if (!adjuster.adjustAll(logits).some((logit) => logit > -Infinity)) return;
         const stats = statsOf(logits, topK);
-        const quick = sampleFromStats(sampling, stats, adjuster, logits.length, u);
-        if (quick === undefined) return void open++;
-        settled++;
-        assertEquals(quick, drawByDefinition(adjuster.adjustAll(logits), sampling, u));
+        const ids = adjuster.touched(),
+          touched = { ids, logits: Float32Array.from(ids, (id) => logits[id]!) };
+        const from = (touched?: TokenLogits) =>
+          sampleFromStats(sampling, stats, adjuster, logits.length, u, touched);
+        const quick = from(), known = from(touched);
+        if (known === undefined) {
+          assertEquals(quick, undefined);
+          return void open++;
+        }
+        if (quick === undefined) more++;
+        else settled++;
+        const token = drawByDefinition(adjuster.adjustAll(logits), sampling, u);
+        assertEquals([quick ?? token, known], [token, token]);
       },
     ),
     { numRuns: 3000 },
   );
-  assert(settled > 500 && open > 100, `${settled} settled, ${open} left open`);
+  assert(
+    settled > 500 && more > 100 && open > 100,
+    `${settled} settled, ${more} with what is touched, ${open} left open`,
+  );
 });
 
 Deno.test("sampleFromStats settles what a few candidates can settle", () => {

@@ -1,5 +1,6 @@
 /** The next token of a sequence: the temperature that its control sets, then the sampler. */
 import { temperedRow } from "../../entropic/tempered_row.ts";
+import type { TokenLogits } from "../backend.ts";
 import type { LogitRow } from "./logit_row.ts";
 import { uniform } from "./random.ts";
 import { sampleFromStats } from "./sampler.ts";
@@ -12,8 +13,8 @@ export interface TokenChoice {
 }
 
 /**
- * Takes what the step drew, where it was asked to; else draws from the statistics alone where they
- * settle it.
+ * Takes what the step drew, where it was asked to; else decides on the statistics alone, then with the
+ * logits of what the adjuster touches, and draws from the whole row where those leave it open.
  *
  * @throws {RequestError} No token is left to choose from.
  */
@@ -30,8 +31,13 @@ export async function chooseToken(
   const temperature = await nextTemperature(sequence, row);
   const sampling = { ...request.sampling, temperature };
   const u = uniform(sampling.seed, generatedTokens);
-  const token = sampleFromStats(sampling, row.stats, adjuster, vocabularySize, u) ??
-    await row.draw(sampling, adjuster, u);
+  const decide = (touched?: TokenLogits) =>
+    sampleFromStats(sampling, row.stats, adjuster, vocabularySize, u, touched);
+  const decided = decide();
+  if (decided !== undefined) return { token: decided, temperature };
+  const touched = await row.logitsOf(adjuster.touched());
+  const token = (touched.ids.length > 0 ? decide(touched) : undefined) ??
+    await row.draw(sampling, adjuster.adjustSome(touched), u);
   return { token, temperature };
 }
 
