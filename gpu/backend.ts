@@ -2,6 +2,7 @@
  * The WebGPU backend: Llama-architecture models in WGSL kernels over a paged KV cache, weights
  * quantised as in the file. Runs wherever there is a `GPU`: Deno, browsers, and by packages elsewhere.
  */
+import { type Arithmetic, checkArithmetic } from "../core/engine/arithmetic.ts";
 import { type BackendLimits, BLOCK_SIZE } from "../core/engine/backend.ts";
 import { backendLimits } from "../core/engine/backend_limits.ts";
 import type { ModelConfig } from "../core/model/config.ts";
@@ -10,7 +11,6 @@ import type { ModelFiles } from "../core/model/tensors.ts";
 import { RotaryAngles } from "./angles.ts";
 import { checked } from "./checked.ts";
 import { type Device, type DeviceOptions, openDevice } from "./device.ts";
-import { type Arithmetic, ARITHMETICS } from "./kernels/matmul_parameters.ts";
 import { tokensOfCuts } from "./kernels/matmul_tiles.ts";
 import { MOST_TOP_K } from "./kernels/row_summary.ts";
 import { KvCache } from "./kv_cache.ts";
@@ -70,7 +70,8 @@ export async function createWebGpuBackend(options: WebGpuBackendOptions): Promis
 
 async function createOn(device: Device, options: WebGpuBackendOptions): Promise<WebGpuBackend> {
   const { files, kvType: type = "f16", arithmetic = "f32", onProgress } = options;
-  checkArithmetic(device, arithmetic);
+  checkArithmetic(arithmetic);
+  checkDevice(device, arithmetic);
   const { staging = arithmetic === "int8" || !device.software } = options;
   const { config } = files;
   const { gpu } = device;
@@ -94,17 +95,8 @@ async function createOn(device: Device, options: WebGpuBackendOptions): Promise<
   });
 }
 
-/**
- * @throws {RangeError} There is no such arithmetic.
- * @throws {BackendError} The device lacks what it takes.
- */
-function checkArithmetic({ name, features }: Device, arithmetic: Arithmetic): void {
-  if (!ARITHMETICS.includes(arithmetic)) {
-    throw new RangeError(
-      `Cannot create WebGPU backend: arithmetic is ${arithmetic}, ` +
-        `allowed are ${ARITHMETICS.join(", ")}`,
-    );
-  }
+/** @throws {BackendError} The device lacks what it takes. */
+function checkDevice({ name, features }: Device, arithmetic: Arithmetic): void {
   if (arithmetic !== "int8" || features.packedDots) return;
   throw new BackendError(
     `Cannot run WebGPU in arithmetic int8: ${name} lacks packed_4x8_integer_dot_product`,

@@ -1,5 +1,6 @@
 /** The whole backend beside the WASM core, on tiny models of every tensor type. */
 import { assertAlmostEquals, assertEquals, assertLess } from "@std/assert";
+import { type Arithmetic, ARITHMETICS } from "../core/engine/arithmetic.ts";
 import type { TensorType } from "../core/model/tensors.ts";
 import { tinyFiles } from "../tests/support/backend_lifecycle.ts";
 import { blocks, part, text } from "../tests/support/backend_steps.ts";
@@ -7,7 +8,6 @@ import { ADAPTER, LIMITS } from "../tests/support/gpu.ts";
 import type { TinyModelOptions } from "../tests/support/tiny_model.ts";
 import { createWasmBackend } from "../wasm/backend.ts";
 import { createWebGpuBackend } from "./backend.ts";
-import { type Arithmetic, ARITHMETICS } from "./kernels/matmul_parameters.ts";
 
 const ignore = ADAPTER === undefined;
 

@@ -1,7 +1,8 @@
 /** The matmuls of a step, by how they are cut: each is compiled when a step first needs its cut. */
+import type { Arithmetic } from "../core/engine/arithmetic.ts";
 import { type Dispatch, dispatcher, type Scope, type Stage, type StepShape } from "./dispatch.ts";
 import { matmulKernel, rowsAtOnce, takesBoth } from "./kernels/matmul.ts";
-import type { Arithmetic, MatmulParameters } from "./kernels/matmul_parameters.ts";
+import type { MatmulParameters } from "./kernels/matmul_parameters.ts";
 import { type Cut, cutOf, tileOf } from "./kernels/matmul_tiles.ts";
 import type { Linear, MatrixPart } from "./matrix.ts";
 import type { Bound } from "./pipelines.ts";

@@ -1,7 +1,7 @@
 /** What the dispatches of a step are bound to. */
+import type { Arithmetic } from "../core/engine/arithmetic.ts";
 import type { ModelConfig } from "../core/model/config.ts";
 import type { Scope } from "./dispatch.ts";
-import type { Arithmetic } from "./kernels/matmul_parameters.ts";
 import type { KvCache } from "./kv_cache.ts";
 import type { Pipelines } from "./pipelines.ts";
 import type { MomentBuffers, SketchBuffers } from "./pruning.ts";

@@ -3,6 +3,7 @@
  * Calls compute synchronously in this thread; a host that must stay responsive runs it in a Worker.
  */
 import type { Backend } from "../core/engine/backend.ts";
+import { type Arithmetic, checkArithmetic } from "../core/engine/arithmetic.ts";
 import { backendLimits, checkCount } from "../core/engine/backend_limits.ts";
 import { BackendError } from "../core/errors.ts";
 import type { ModelConfig } from "../core/model/config.ts";
@@ -25,6 +26,11 @@ export interface WasmBackendOptions {
   readonly contextLength?: number;
   /** KV blocks of 16 tokens; where left out, four full contexts or 128 MiB, at least one context. */
   readonly kvBlocks?: number;
+  /**
+   * `int8` where left out; or `f32`, in which quantised matrices meet activations of 16 bits, at about
+   * twice the work.
+   */
+  readonly arithmetic?: Arithmetic;
   /** `q8`, or `f32` as the exact reference of tests and evaluations. */
   readonly kvType?: KvType;
   /** Most new tokens a step; 256 where left out. */
@@ -55,8 +61,9 @@ const DEFAULT_KV_BYTES = 128 * 2 ** 20;
  * @throws {BackendError} The KV cache does not fit the memory.
  */
 export async function createWasmBackend(options: WasmBackendOptions): Promise<Backend> {
-  const { files, kvType = "q8" } = options;
+  const { files, kvType = "q8", arithmetic = "int8" } = options;
   checkShape(files.config);
+  checkArithmetic(arithmetic);
   const variant = chooseVariant(options.variant ?? "auto", options.threads ?? 1);
   const threads = variant === "threads" ? options.threads ?? 1 : 1;
   const folder = options.artifacts ?? new URL("./lib/", import.meta.url);
@@ -70,11 +77,12 @@ export async function createWasmBackend(options: WasmBackendOptions): Promise<Ba
   const limits = backendLimits(files.config, options, affordable);
   checkCount("threads", options.threads ?? 1);
   await loadWeights(kernel, files, options.onProgress);
-  if (!kernel.finish({ ...limits, kvType, threads })) {
+  if (!kernel.finish({ ...limits, arithmetic, kvType, threads })) {
     const message = `Cannot reserve ${limits.kvBlocks} KV blocks: out of WASM memory (4 GiB)`;
     throw new BackendError(message, { fatal: true });
   }
-  const backend = new WasmBackend(files.config, limits, variant, threads, kernel, blockBytes);
+  const running = arithmetic === "int8" ? variant : `${arithmetic} ${variant}`;
+  const backend = new WasmBackend(files.config, limits, running, threads, kernel, blockBytes);
   if (memory !== undefined && threads > 1) await backend.startThreads(module, memory);
   return backend;
 }

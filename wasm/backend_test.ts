@@ -1,4 +1,5 @@
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
+import { ARITHMETICS } from "../core/engine/arithmetic.ts";
 import type { Backend } from "../core/engine/backend.ts";
 import { BackendError, ModelError } from "../core/errors.ts";
 import { openModel } from "../core/model/gguf/open_model.ts";
@@ -28,11 +29,17 @@ async function tinyBackend(
   return await createWasmBackend({ files, kvBlocks: 64, topK: 8, ...options });
 }
 
+const FORMS = [
+  { arithmetic: "int8", kvType: "q8" },
+  { arithmetic: "int8", kvType: "f32" },
+  { arithmetic: "f32", kvType: "q8" },
+] as const;
+
 for (const variant of VARIANTS) {
-  for (const kvType of ["q8", "f32"] as const) {
+  for (const { arithmetic, kvType } of FORMS) {
     for (const [behaviour, check] of Object.entries(BACKEND_CHECKS)) {
-      Deno.test(`WasmBackend ${variant}, KV ${kvType}: ${behaviour}`, async () => {
-        const backend = await tinyBackend({ variant, kvType });
+      Deno.test(`WasmBackend ${variant}, ${arithmetic}, KV ${kvType}: ${behaviour}`, async () => {
+        const backend = await tinyBackend({ variant, arithmetic, kvType });
         await check(backend);
         await backend.dispose();
       });
@@ -43,14 +50,16 @@ for (const variant of VARIANTS) {
 Deno.test("WasmBackend gives the same bits with simd128 and relaxed SIMD", {
   ignore: VARIANTS.length < 2,
 }, async () => {
-  for (const type of ["Q4_1", "Q8_0", "Q6_K", "F16"] satisfies TensorType[]) {
-    const results = [];
-    for (const variant of VARIANTS) {
-      const backend = await tinyBackend({ variant }, { type });
-      results.push(await prefill(backend, text(40), blocks(3), 40));
-      await backend.dispose();
+  for (const arithmetic of ARITHMETICS) {
+    for (const type of ["Q4_1", "Q8_0", "Q6_K", "F16"] satisfies TensorType[]) {
+      const results = [];
+      for (const variant of VARIANTS) {
+        const backend = await tinyBackend({ variant, arithmetic }, { type });
+        results.push(await prefill(backend, text(40), blocks(3), 40));
+        await backend.dispose();
+      }
+      assertEquals(results[0], results[1], `${type} in ${arithmetic}`);
     }
-    assertEquals(results[0], results[1], type);
   }
 });
 
@@ -66,6 +75,16 @@ Deno.test("createWasmBackend refuses options that are out of range", async () =>
     await assertRejects(() => tinyBackend(options), RangeError, `${name} is ${value}`);
   }
   await assertRejects(() => tinyBackend({}, { headSize: 8 }), RangeError, "head size is 8");
+  const unknown = { arithmetic: "f64" } as unknown as WasmBackendOptions;
+  await assertRejects(() => tinyBackend(unknown), RangeError, "it takes f32, int8");
+});
+
+Deno.test("WasmBackend tells by its variant in which arithmetic it computes", async () => {
+  for (const [arithmetic, variant] of [["int8", "relaxed"], ["f32", "f32 relaxed"]] as const) {
+    const backend = await tinyBackend({ variant: "relaxed", arithmetic });
+    assertEquals(backend.describe().variant, variant);
+    await backend.dispose();
+  }
 });
 
 Deno.test("createWasmBackend rejects more KV blocks than the memory holds", async () => {

@@ -10,6 +10,7 @@ import type {
   SequenceInput,
   Uncertainty,
 } from "../core/engine/backend.ts";
+import type { Arithmetic } from "../core/engine/arithmetic.ts";
 import type { AttentionCount } from "../core/engine/attention_cost.ts";
 import type { KernelExports, ThreadExports } from "./loader.ts";
 
@@ -17,6 +18,7 @@ import type { KernelExports, ThreadExports } from "./loader.ts";
 export type KvType = "q8" | "f32";
 
 export interface KernelSizes {
+  readonly arithmetic: Arithmetic;
   readonly kvType: KvType;
   readonly kvBlocks: number;
   readonly maxBatchTokens: number;
@@ -122,6 +124,7 @@ export class Kernel {
     this.#topK = sizes.topK;
     return this.#exports.core_finish(
       this.#core,
+      Number(sizes.arithmetic === "f32"),
       KV_TYPES[sizes.kvType],
       sizes.kvBlocks,
       sizes.maxBatchTokens,

@@ -1,4 +1,5 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
+import { ARITHMETICS } from "../core/engine/arithmetic.ts";
 import { type Backend, DENSE } from "../core/engine/backend.ts";
 import { BackendError } from "../core/errors.ts";
 import { openModel } from "../core/model/gguf/open_model.ts";
@@ -24,21 +25,25 @@ const BATCH = [30, 1, 17].map((length, sequence) => ({
   output: "all" as const,
 }));
 
-Deno.test("WasmBackend gives the same bits with any number of threads", { ignore }, async () => {
-  const files = await tinyFiles();
-  const single = await createWasmBackend({ files, kvBlocks: 8, variant: "relaxed" });
-  const expected = await single.forward(BATCH);
-  for (const threads of [1, 2, 3]) {
-    const backend = await createWasmBackend({ files, kvBlocks: 8, variant: "threads", threads });
-    assertEquals(backend.describe().threads, threads);
-    for (let repeat = 0; repeat < 20; repeat++) {
-      assertEquals(await backend.forward(BATCH), expected, `${threads} threads`);
+for (const arithmetic of ARITHMETICS) {
+  Deno.test(`WasmBackend in ${arithmetic} gives the same bits with any number of threads`, {
+    ignore,
+  }, async () => {
+    const options = { files: await tinyFiles(), kvBlocks: 8, arithmetic };
+    const single = await createWasmBackend({ ...options, variant: "relaxed" });
+    const expected = await single.forward(BATCH);
+    for (const threads of [1, 2, 3]) {
+      const backend = await createWasmBackend({ ...options, variant: "threads", threads });
+      assertEquals(backend.describe().threads, threads);
+      for (let repeat = 0; repeat < 20; repeat++) {
+        assertEquals(await backend.forward(BATCH), expected, `${threads} threads`);
+      }
+      assertEquals(await backend.logits(40), await single.logits(40));
+      await backend.dispose();
     }
-    assertEquals(await backend.logits(40), await single.logits(40));
-    await backend.dispose();
-  }
-  await single.dispose();
-});
+    await single.dispose();
+  });
+}
 
 Deno.test("WasmBackend writes the same KV with any number of threads", { ignore }, async () => {
   const files = await tinyFiles();

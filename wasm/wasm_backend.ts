@@ -15,7 +15,6 @@ import { BackendError } from "../core/errors.ts";
 import type { ModelConfig } from "../core/model/config.ts";
 import { attentionStats, type BlockCost } from "../core/engine/attention_cost.ts";
 import type { Kernel } from "./kernel.ts";
-import type { Variant } from "./loader.ts";
 import { DIMENSIONS, packSketch } from "./pruning.ts";
 import { startThreads, type Threads } from "./threads.ts";
 import {
@@ -47,7 +46,7 @@ export class WasmBackend implements Backend {
   constructor(
     config: ModelConfig,
     limits: BackendLimits,
-    variant: Variant,
+    variant: string,
     threads: number,
     kernel: Kernel,
     blockBytes: number,

@@ -44,7 +44,7 @@ const OPTIONS: Names<LoadOptions> = {
   worker: true,
   backend: true,
   threads: true,
-  gpuArithmetic: true,
+  arithmetic: true,
   context: true,
   kvBlocks: true,
   prefillChunk: true,
@@ -126,9 +126,9 @@ async function findModel(
 
 /** The part of the options that an engine takes: what crosses to a Worker has to be plain data. */
 function engineSettings(options: LoadOptions): EngineSettings {
-  const { backend, gpuArithmetic, threads, context, kvBlocks, prefillChunk, maxWaiting } = options;
+  const { backend, arithmetic, threads, context, kvBlocks, prefillChunk, maxWaiting } = options;
   const { policy, tail, attention, entropyFloor } = options;
   const resources = { backend, threads, context, kvBlocks, prefillChunk, maxWaiting };
-  const given = { ...resources, gpuArithmetic, policy, tail, attention, entropyFloor };
+  const given = { ...resources, arithmetic, policy, tail, attention, entropyFloor };
   return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
 }

@@ -2,6 +2,7 @@
  * Opens an engine on a model's files. Picks the backend: the one place besides `mod.ts` that names
  * one, so that a Worker with an engine need not load the HTTP server along with `mod.ts`.
  */
+import type { Arithmetic } from "../engine/arithmetic.ts";
 import type { AttentionSettings } from "../engine/attention/attention_settings.ts";
 import type { Backend } from "../engine/backend.ts";
 import type { Engine } from "../engine/engine.ts";
@@ -13,7 +14,6 @@ import { type OpenedModel, openModel } from "../model/gguf/open_model.ts";
 import type { ByteSource } from "../model/source.ts";
 import type { ModelFiles } from "../model/tensors.ts";
 import type { WebGpuBackendOptions } from "../../gpu/backend.ts";
-import type { Arithmetic } from "../../gpu/kernels/matmul_parameters.ts";
 import { createWasmBackend } from "../../wasm/backend.ts";
 import { calibrateBackend, type CalibratedBackend } from "./calibrated_backend.ts";
 import { mayHaveGpu } from "./gpu_nodes.ts";
@@ -32,10 +32,10 @@ export interface EngineSettings {
   /** Most compute threads; 1 where left out. `EngineInfo.backend` tells how many there are. */
   readonly threads?: number;
   /**
-   * How WebGPU multiplies matrices: `f32` where left out, or in 8-bit integers as WASM does. Changes
-   * nothing on WASM.
+   * How quantised matrices meet activations: `int8` rounds these to 8 bits, the default on WASM; `f32`,
+   * the default on WebGPU, does not, and both backends then say the same.
    */
-  readonly gpuArithmetic?: Arithmetic;
+  readonly arithmetic?: Arithmetic;
   /** Longest prompt plus completion in tokens; the model's own context length where left out. */
   readonly context?: number;
   /** KV blocks of 16 tokens; where left out, as many as the backend finds sensible. */
@@ -127,7 +127,7 @@ export async function createBackend(
   log: (line: string) => void = () => {},
   mayAsk: () => Promise<boolean> = mayHaveGpu,
 ): Promise<Backend> {
-  const { backend = "auto", gpuArithmetic: arithmetic, threads, context, kvBlocks } = settings;
+  const { backend = "auto", arithmetic, threads, context, kvBlocks } = settings;
   if (!BACKENDS.includes(backend)) {
     throw new RangeError(`Cannot use backend "${backend}": it takes ${BACKENDS.join(", ")}`);
   }
@@ -135,10 +135,10 @@ export async function createBackend(
     files,
     ...(context !== undefined && { contextLength: context }),
     ...(kvBlocks !== undefined && { kvBlocks }),
+    ...(arithmetic !== undefined && { arithmetic }),
   };
-  const gpuOptions = { ...options, ...(arithmetic !== undefined && { arithmetic }) };
-  if (backend === "webgpu") return await onWebGpu(await runtimeGpu(), gpuOptions);
-  const onGpu = backend === "auto" && await mayAsk() ? await onRealGpu(gpuOptions, log) : undefined;
+  if (backend === "webgpu") return await onWebGpu(await runtimeGpu(), options);
+  const onGpu = backend === "auto" && await mayAsk() ? await onRealGpu(options, log) : undefined;
   if (onGpu) return onGpu;
   return await createWasmBackend({ ...options, ...(threads !== undefined && { threads }) });
 }

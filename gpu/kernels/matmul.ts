@@ -8,12 +8,13 @@
  * the tile, a product is made of the same operations in the same order: so a token's result never
  * depends on its neighbours.
  */
+import type { Arithmetic } from "../../core/engine/arithmetic.ts";
 import type { TensorType } from "../../core/model/tensors.ts";
 import { type Binding, type Kernel, PART, read, STEP, uniform, unroll, write } from "../kernel.ts";
 import { decoder } from "../packed.ts";
 import { floatSums } from "./matmul_floats.ts";
 import { integerSums, isInteger } from "./matmul_integers.ts";
-import type { Arithmetic, MatmulParameters, Summation } from "./matmul_parameters.ts";
+import type { MatmulParameters, Summation } from "./matmul_parameters.ts";
 
 /** Bytes of workgroup memory for activations, and for partial sums: they are added in rounds. */
 const STAGED_BYTES = 9216;

@@ -1,12 +1,6 @@
 /** What a matmul is asked for, and what its two arithmetics are. */
+import type { Arithmetic } from "../../core/engine/arithmetic.ts";
 import type { TensorType } from "../../core/model/tensors.ts";
-
-/**
- * How products are summed: in floats; or, where the weights' levels are integers, with activations
- * rounded to 8 bits, four products at a time.
- */
-export const ARITHMETICS = ["f32", "int8"] as const;
-export type Arithmetic = typeof ARITHMETICS[number];
 
 /** How the work is cut. */
 export interface Tile {

@@ -1,4 +1,5 @@
 import { assert, assertEquals, assertLess } from "@std/assert";
+import { ARITHMETICS } from "../../core/engine/arithmetic.ts";
 import { TENSOR_TYPES, type TensorType } from "../../core/model/tensors.ts";
 import { dequantise } from "../../tests/support/dequantise.ts";
 import { ADAPTER, GpuProbe, type KernelData } from "../../tests/support/gpu.ts";
@@ -9,7 +10,7 @@ import { repack } from "../repack.ts";
 import { embedKernel } from "./embed.ts";
 import { matmulKernel, rowsAtOnce } from "./matmul.ts";
 import { BLOCK, isInteger } from "./matmul_integers.ts";
-import { ARITHMETICS, type MatmulParameters, type Tile } from "./matmul_parameters.ts";
+import type { MatmulParameters, Tile } from "./matmul_parameters.ts";
 import { cutOf, tileOf, tokensOfCuts } from "./matmul_tiles.ts";
 
 const TYPES = Object.keys(TENSOR_TYPES) as TensorType[];

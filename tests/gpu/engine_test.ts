@@ -56,7 +56,7 @@ Deno.test({
 
 Deno.test({ name: "createBackend on WebGPU multiplies as it is told to", ignore }, async () => {
   const { files } = await openModel(sources());
-  const settings = { backend: "webgpu", kvBlocks: 16, gpuArithmetic: "int8" } as const;
+  const settings = { backend: "webgpu", kvBlocks: 16, arithmetic: "int8" } as const;
   const backend = await createBackend(files, settings);
   assertMatch(backend.describe().variant, /^int8 on ./);
   await backend.dispose();

@@ -80,8 +80,8 @@ Deno.test({
     const path = await calibrate(model, ...options);
     return JSON.parse(await readFile(path, "utf8"));
   };
-  const rounded = await sketchOf("--gpu-arithmetic", "int8");
-  const exact = await sketchOf("--gpu-arithmetic", "f32");
+  const rounded = await sketchOf("--arithmetic", "int8");
+  const exact = await sketchOf("--arithmetic", "f32");
   assertEquals(await sketchOf(), exact);
   assertNotEquals(rounded, exact);
 });

@@ -5,12 +5,12 @@
  */
 import { assertEquals, assertLess } from "@std/assert";
 import process from "node:process";
+import { type Arithmetic, ARITHMETICS } from "../../core/engine/arithmetic.ts";
 import { type Backend, DENSE } from "../../core/engine/backend.ts";
 import { LocalEngine } from "../../core/engine/local_engine.ts";
 import { withSources } from "../../core/host/open_engine.ts";
 import { openModel } from "../../core/model/gguf/open_model.ts";
 import { createWebGpuBackend } from "../../gpu/backend.ts";
-import { type Arithmetic, ARITHMETICS } from "../../gpu/kernels/matmul_parameters.ts";
 import type { WebGpuBackend } from "../../gpu/webgpu_backend.ts";
 import { request, run } from "../support/engine_runs.ts";
 import { ADAPTER } from "../support/gpu.ts";

@@ -2,7 +2,8 @@
  * `serve --backend webgpu` on the real model, over HTTP: its greedy text beside that of `--backend wasm`
  * and llama.cpp's, and what it says of itself. Here no token is forced, so each answer counts up to
  * where it leaves another's. Software adapters take a second a step; ENTROPIC_GPU_STEPS=48 asks for as
- * many as the reference has. In the first 14, the paths part in four (docs/webgpu.md, "How exact").
+ * many as the reference has. In the first 14, the paths of `f32` and `int8` part in four
+ * (docs/webgpu.md, "How exact").
  */
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import process from "node:process";
@@ -13,8 +14,8 @@ import { type ServerProcess, startServer } from "../support/server_process.ts";
 
 const STEPS = Number(process.env.ENTROPIC_GPU_STEPS ?? 14);
 
-const serve = (backend: string): Promise<ServerProcess> =>
-  startServer(["--backend", backend, "--context", "256"]);
+const serve = (backend: string, ...options: readonly string[]): Promise<ServerProcess> =>
+  startServer(["--backend", backend, "--context", "256", ...options]);
 
 interface Token {
   readonly id: number;
@@ -71,7 +72,13 @@ Deno.test({
     }
   });
 
-  await t.step("WASM's, or where exact arithmetic prefers what WebGPU draws", async () => {
+  await t.step("never WASM's in the same arithmetic", async () => {
+    await using wasm = await serve("wasm", "--arithmetic", "f32");
+    const ids = (paths: readonly Token[][]) => paths.map((path) => path.map(({ id }) => id));
+    assertEquals(ids(drawn), ids(await answers(wasm.url)));
+  });
+
+  await t.step("WASM's in int8, or where exact arithmetic prefers what WebGPU draws", async () => {
     await using wasm = await serve("wasm");
     for (const [i, path] of (await answers(wasm.url)).entries()) {
       const left = parting(path, drawn[i]!.map(({ id }) => id));

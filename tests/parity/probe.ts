@@ -4,6 +4,7 @@
  */
 import type { Variant } from "../../wasm/loader.ts";
 import { compile, instantiate, type KernelExports } from "../../wasm/loader.ts";
+import type { Arithmetic } from "../../core/engine/arithmetic.ts";
 import type { Draw } from "../../core/engine/backend.ts";
 import { TENSOR_TYPES, type TensorType } from "../../core/model/tensors.ts";
 
@@ -74,13 +75,18 @@ export class Probe {
   }
 
   /** Shape [tokens][rows]; by the scalar reference or by the artifact's own kernels. */
-  multiply(by: "reference" | "kernels", product: MatrixProduct): Float32Array {
+  multiply(
+    by: "reference" | "kernels",
+    product: MatrixProduct,
+    arithmetic: Arithmetic = "int8",
+  ): Float32Array {
     const { type, rows, columns, weights, x } = product;
     const tokens = x.length / columns;
     const stride = Math.ceil(rows / 8) * 8;
     const out = this.#reserve(4 * tokens * stride);
     this.#exports.probe_matmul(
       Number(by === "reference"),
+      Number(arithmetic === "f32"),
       TENSOR_TYPES[type].id,
       rows,
       columns,

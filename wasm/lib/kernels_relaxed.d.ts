@@ -21,9 +21,10 @@ export class Core {
      */
     draw(row: number, overrides: number, top_k: number, top_p: number, min_p: number, temperature: number, u: number): number;
     /**
-     * Reserves cache and scratch; false when memory is exhausted. `kv_type`: 0 q8, 1 f32.
+     * Reserves cache and scratch; false when memory is exhausted. `kv_type`: 0 q8, 1 f32. `double`:
+     * activations of 16 bits instead of 8.
      */
-    finish(kv_type: number, kv_blocks: number, tokens: number, output_rows: number, top_k: number, threads: number): boolean;
+    finish(double: boolean, kv_type: number, kv_blocks: number, tokens: number, output_rows: number, top_k: number, threads: number): boolean;
     forward(sequences: number): void;
     /**
      * Starts gathering moments afresh, at so many times the tokens' positions; with 0 ends it and
@@ -142,12 +143,13 @@ export function probe_draw(logits: number, count: number, top_k: number, top_p: 
 export function probe_exp(x: number, count: number): void;
 
 /**
- * `out[token][row] = weights . x[token]`; rows of `out` are as many as fill whole bands.
+ * `out[token][row] = weights . x[token]`; rows of `out` are as many as fill whole bands. `double`: with
+ * activations of 16 bits instead of 8.
  *
  * # Safety
  * The pointers are of `probe_reserve` and large enough.
  */
-export function probe_matmul(reference: boolean, format: number, rows: number, columns: number, weights: number, tokens: number, x: number, out: number): void;
+export function probe_matmul(reference: boolean, double: boolean, format: number, rows: number, columns: number, weights: number, tokens: number, x: number, out: number): void;
 
 export function probe_reserve(bytes: number): number;
 
@@ -179,7 +181,7 @@ export interface InitOutput {
     readonly core_begin_tensor: (a: number, b: number, c: number, d: number, e: number, f: number) => number;
     readonly core_copy_block: (a: number, b: number, c: number) => void;
     readonly core_draw: (a: number, b: number, c: number, d: number, e: number, f: number, g: number, h: number) => number;
-    readonly core_finish: (a: number, b: number, c: number, d: number, e: number, f: number, g: number) => number;
+    readonly core_finish: (a: number, b: number, c: number, d: number, e: number, f: number, g: number, h: number) => number;
     readonly core_forward: (a: number, b: number) => void;
     readonly core_gather: (a: number, b: number) => void;
     readonly core_input: (a: number, b: number) => number;
@@ -205,7 +207,7 @@ export interface InitOutput {
     readonly probe_dequantize: (a: number, b: number, c: number, d: number, e: number) => void;
     readonly probe_draw: (a: number, b: number, c: number, d: number, e: number, f: number, g: number) => number;
     readonly probe_exp: (a: number, b: number) => void;
-    readonly probe_matmul: (a: number, b: number, c: number, d: number, e: number, f: number, g: number, h: number) => void;
+    readonly probe_matmul: (a: number, b: number, c: number, d: number, e: number, f: number, g: number, h: number, i: number) => void;
     readonly probe_reserve: (a: number) => number;
     readonly probe_shares: (a: number, b: number, c: number, d: number, e: number, f: number, g: number) => void;
     readonly probe_statistics: (a: number, b: number, c: number, d: number, e: number, f: number, g: number) => void;

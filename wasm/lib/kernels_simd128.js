@@ -63,7 +63,9 @@ export class Core {
         return ret >>> 0;
     }
     /**
-     * Reserves cache and scratch; false when memory is exhausted. `kv_type`: 0 q8, 1 f32.
+     * Reserves cache and scratch; false when memory is exhausted. `kv_type`: 0 q8, 1 f32. `double`:
+     * activations of 16 bits instead of 8.
+     * @param {boolean} double
      * @param {number} kv_type
      * @param {number} kv_blocks
      * @param {number} tokens
@@ -72,8 +74,8 @@ export class Core {
      * @param {number} threads
      * @returns {boolean}
      */
-    finish(kv_type, kv_blocks, tokens, output_rows, top_k, threads) {
-        const ret = wasm.core_finish(this.__wbg_ptr, kv_type, kv_blocks, tokens, output_rows, top_k, threads);
+    finish(double, kv_type, kv_blocks, tokens, output_rows, top_k, threads) {
+        const ret = wasm.core_finish(this.__wbg_ptr, double, kv_type, kv_blocks, tokens, output_rows, top_k, threads);
         return ret !== 0;
     }
     /**
@@ -344,11 +346,13 @@ export function probe_exp(x, count) {
 }
 
 /**
- * `out[token][row] = weights . x[token]`; rows of `out` are as many as fill whole bands.
+ * `out[token][row] = weights . x[token]`; rows of `out` are as many as fill whole bands. `double`: with
+ * activations of 16 bits instead of 8.
  *
  * # Safety
  * The pointers are of `probe_reserve` and large enough.
  * @param {boolean} reference
+ * @param {boolean} double
  * @param {number} format
  * @param {number} rows
  * @param {number} columns
@@ -357,8 +361,8 @@ export function probe_exp(x, count) {
  * @param {number} x
  * @param {number} out
  */
-export function probe_matmul(reference, format, rows, columns, weights, tokens, x, out) {
-    wasm.probe_matmul(reference, format, rows, columns, weights, tokens, x, out);
+export function probe_matmul(reference, double, format, rows, columns, weights, tokens, x, out) {
+    wasm.probe_matmul(reference, double, format, rows, columns, weights, tokens, x, out);
 }
 
 /**

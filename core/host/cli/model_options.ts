@@ -1,7 +1,7 @@
 /** The options of every command that loads a model, and how they reach `loadModel`. */
 import process from "node:process";
 import { BACKENDS, type LoadOptions } from "../../../mod.ts";
-import { ARITHMETICS } from "../../../gpu/kernels/matmul_parameters.ts";
+import { ARITHMETICS } from "../../engine/arithmetic.ts";
 import { progressBar } from "../store/mod.ts";
 import type { Arguments, Option } from "./options.ts";
 
@@ -11,9 +11,9 @@ export const BACKEND_OPTIONS = {
     value: "B",
     help: `${BACKENDS.join(", ")} (default auto: WebGPU on a GPU, else WASM)`,
   },
-  "gpu-arithmetic": {
+  arithmetic: {
     value: "A",
-    help: `how WebGPU multiplies: ${ARITHMETICS.join(", ")} (default f32; int8 is WASM's way)`,
+    help: `${ARITHMETICS.join(", ")} (default int8 on WASM, faster; f32 on WebGPU)`,
   },
   threads: { value: "N", help: "compute threads (default 1)" },
 } as const satisfies Record<string, Option>;
@@ -47,10 +47,10 @@ export function loadOptions(given: Arguments<keyof typeof MODEL_OPTIONS>): LoadO
 /** @throws {RangeError} There is no backend or arithmetic of that name, or threads are out of range. */
 export function backendOptions(
   given: Arguments<keyof typeof BACKEND_OPTIONS>,
-): Pick<LoadOptions, "backend" | "gpuArithmetic" | "threads"> {
+): Pick<LoadOptions, "backend" | "arithmetic" | "threads"> {
   return defined({
     backend: oneOf(BACKENDS, "backend", given.text("backend")),
-    gpuArithmetic: oneOf(ARITHMETICS, "gpu-arithmetic", given.text("gpu-arithmetic")),
+    arithmetic: oneOf(ARITHMETICS, "arithmetic", given.text("arithmetic")),
     threads: given.integer("threads", 1, 256),
   });
 }

@@ -2,6 +2,7 @@
 //! `load_rows`, `finish`, then `forward` as often as wanted. Pointers are byte offsets into the memory.
 
 use crate::Native;
+use crate::activations::Precision;
 use crate::batch::Batch;
 use crate::cache::{Cache, KvType};
 use crate::draw::{Draw, draw};
@@ -128,9 +129,12 @@ impl Core {
         layers * kv_heads * KvType::from_id(kv_type).record_bytes(head_size)
     }
 
-    /// Reserves cache and scratch; false when memory is exhausted. `kv_type`: 0 q8, 1 f32.
+    /// Reserves cache and scratch; false when memory is exhausted. `kv_type`: 0 q8, 1 f32. `double`:
+    /// activations of 16 bits instead of 8.
+    #[allow(clippy::too_many_arguments)]
     pub fn finish(
         &mut self,
+        double: bool,
         kv_type: u32,
         kv_blocks: usize,
         tokens: usize,
@@ -144,12 +148,15 @@ impl Core {
         let rope = Rope::new(base, dimensions, scaling, weights.vector(Slot::RopeDivisors, 0));
         let kind = KvType::from_id(kv_type);
         let cache = Cache::new(kind, kv_blocks, shape.layers, shape.kv_heads, shape.head_size);
-        let scratch = Scratch::new::<Native>(&shape, dimensions, tokens, output_rows, top_k);
+        let precision = if double { Precision::Double } else { Precision::Single };
+        let scratch =
+            Scratch::new::<Native>(&shape, dimensions, precision, tokens, output_rows, top_k);
         let (Some(cache), Some(scratch)) = (cache, scratch) else {
             return false;
         };
         self.model = Some(Model {
             shape,
+            precision,
             weights,
             rope,
             cache,

@@ -1,7 +1,7 @@
 //! The forward pass of a Llama-architecture transformer over a batch of new tokens: RMSNorm, rotary
 //! embedding, grouped-query attention over the paged cache, SwiGLU, output layer and statistics.
 
-use crate::activations::{Activations, BLOCK};
+use crate::activations::{Activations, BLOCK, Precision};
 use crate::batch::{Batch, Token};
 use crate::buffer::Buffer;
 use crate::cache::Cache;
@@ -20,6 +20,8 @@ use core::marker::PhantomData;
 
 pub struct Model<I: Isa> {
     pub shape: Shape,
+    /// Of activations in products with weights of integer levels.
+    pub precision: Precision,
     pub weights: Weights,
     pub rope: Rope,
     pub cache: Cache,
@@ -166,12 +168,7 @@ impl<I: Isa> Model<I> {
     /// Normalises the residual stream and quantises it.
     fn normalize(&self, weight: &[f32], tokens: usize) -> Activations {
         let s = &self.scratch;
-        let a = Activations {
-            tokens,
-            columns: self.shape.hidden,
-            floats: s.normed.data,
-            packed: s.packed,
-        };
+        let a = self.activations(s.normed, tokens);
         self.pool.run(a.tiles(), &|tiles| {
             for i in a.tokens_of(tiles.clone()) {
                 unsafe { rms_norm(s.hidden.row(i), weight, self.shape.epsilon, s.normed.row(i)) };
@@ -182,10 +179,14 @@ impl<I: Isa> Model<I> {
     }
 
     fn quantize(&self, from: Buffer, tokens: usize) -> Activations {
-        let packed = self.scratch.packed;
-        let a = Activations { tokens, columns: from.width, floats: from.data, packed };
+        let a = self.activations(from, tokens);
         self.pool.run(a.tiles(), &|tiles| unsafe { a.quantize::<I>(tiles, 0..a.blocks()) });
         a
+    }
+
+    fn activations(&self, from: Buffer, tokens: usize) -> Activations {
+        let (packed, precision) = (self.scratch.packed, self.precision);
+        Activations { tokens, columns: from.width, precision, floats: from.data, packed }
     }
 
     fn multiply<const N: usize>(

@@ -1,7 +1,7 @@
 //! Entry points for the parity tests: single kernels and their scalar references on given data. The
 //! host puts data in buffers that it reserves here; pointers are byte offsets into the memory.
 
-use crate::activations::{Activations, TILE, block_bytes};
+use crate::activations::{Activations, Precision, TILE, block_bytes};
 use crate::attention_q8;
 use crate::cache::{BLOCK, Cache, KvType};
 use crate::draw::{Draw, draw};
@@ -23,7 +23,8 @@ pub fn probe_reserve(bytes: usize) -> *mut u8 {
     reserve(bytes)
 }
 
-/// `out[token][row] = weights . x[token]`; rows of `out` are as many as fill whole bands.
+/// `out[token][row] = weights . x[token]`; rows of `out` are as many as fill whole bands. `double`: with
+/// activations of 16 bits instead of 8.
 ///
 /// # Safety
 /// The pointers are of `probe_reserve` and large enough.
@@ -31,6 +32,7 @@ pub fn probe_reserve(bytes: usize) -> *mut u8 {
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn probe_matmul(
     reference: bool,
+    double: bool,
     format: u32,
     rows: usize,
     columns: usize,
@@ -44,19 +46,21 @@ pub unsafe fn probe_matmul(
     let weights = unsafe { from_raw_parts(weights, rows * row_bytes) };
     let stride = rows.next_multiple_of(BAND_ROWS);
     if reference {
+        let dot = if double { scalar::double_dot } else { scalar::dot };
         for token in 0..tokens {
             let x = unsafe { from_raw_parts(x.add(token * columns), columns) };
             for (row, weights) in weights.chunks_exact(row_bytes).enumerate() {
-                unsafe { *out.add(token * stride + row) = scalar::dot(format, weights, x) };
+                unsafe { *out.add(token * stride + row) = dot(format, weights, x) };
             }
         }
         return;
     }
     let mut matrix = Matrix::new(format, rows, columns).expect("enough memory");
     assert!(matrix.load::<Native>(0, weights));
-    let blocks = tokens.next_multiple_of(TILE) * columns.div_ceil(32);
+    let precision = if double { Precision::Double } else { Precision::Single };
+    let blocks = (tokens * precision.rows()).next_multiple_of(TILE) * columns.div_ceil(32);
     let packed = reserve(blocks * block_bytes::<Native>());
-    let input = Activations { tokens, columns, floats: x, packed };
+    let input = Activations { tokens, columns, precision, floats: x, packed };
     unsafe {
         input.quantize::<Native>(0..input.tiles(), 0..input.blocks());
         let out = Output { data: out, stride, add: false };

@@ -30,6 +30,21 @@ pub fn dot(format: Format, row: &[u8], x: &[f32]) -> f32 {
     }
 }
 
+/// The same with activations of 16 bits: the product of what 8 bits hold, and that of what they leave.
+pub fn double_dot(format: Format, row: &[u8], x: &[f32]) -> f32 {
+    if matches!(format, Format::F32 | Format::F16 | Format::Bf16) {
+        return dot(format, row, x);
+    }
+    let left: Vec<f32> = x.chunks_exact(32).flat_map(left_over).collect();
+    dot(format, row, x) + dot(format, row, &left)
+}
+
+/// What 8 bits leave of 32 activations.
+fn left_over(x: &[f32]) -> impl Iterator<Item = f32> {
+    let Block { values, scale } = quantize(x);
+    x.iter().zip(values).map(move |(x, value)| x - value as f32 * scale)
+}
+
 fn add_block(sum: f32, format: Format, row: &[u8], index: usize, x: &Block) -> f32 {
     let group = decode_group(format, row, index);
     let halves = match format {

@@ -1,6 +1,6 @@
 //! Everything a step writes besides the KV cache, reserved once for the largest step.
 
-use crate::activations::{BLOCK, TILE, block_bytes};
+use crate::activations::{BLOCK, Precision, TILE, block_bytes};
 use crate::buffer::Buffer;
 use crate::isa::Isa;
 use crate::matrix::BAND_ROWS;
@@ -50,6 +50,7 @@ impl Scratch {
     pub fn new<I: Isa>(
         shape: &Shape,
         rope_dimensions: usize,
+        precision: Precision,
         tokens: usize,
         output_rows: usize,
         top_k: usize,
@@ -59,7 +60,8 @@ impl Scratch {
         let query = shape.heads * shape.head_size;
         let kv = shape.kv_heads * shape.head_size;
         let packed = |columns: usize| {
-            let blocks = tokens.next_multiple_of(TILE) * columns.div_ceil(BLOCK);
+            let rows = tokens * precision.rows();
+            let blocks = rows.next_multiple_of(TILE) * columns.div_ceil(BLOCK);
             let data = reserve(blocks * block_bytes::<I>());
             (!data.is_null()).then_some(data)
         };
