@@ -26,6 +26,7 @@ export {
   type StoredModel,
 } from "./core/host/store/opfs_store.ts";
 export type { ReportProgress, TransferProgress } from "./core/host/store/transfer_meter.ts";
+export type { Arithmetic } from "./core/engine/arithmetic.ts";
 export { type BackendName, BACKENDS, type EngineSettings } from "./core/host/open_engine.ts";
 export { POLICIES, type PolicyName } from "./core/engine/scheduling/policies/mod.ts";
 export type { AttentionSettings } from "./core/engine/attention/attention_settings.ts";

@@ -30,7 +30,7 @@ export interface WebGpuBackendOptions extends DeviceOptions, Partial<BackendLimi
   readonly kvType?: KvType;
   /**
    * How matrices are multiplied: `f32` where left out, exact but for rounding; or `int8`, which rounds
-   * activations to 8 bits before quantised weights, as the WASM core does.
+   * activations to 8 bits before quantised weights, as the WASM core does by default.
    */
   readonly arithmetic?: Arithmetic;
   /**

@@ -80,7 +80,7 @@ Deno.test("createWasmBackend refuses options that are out of range", async () =>
 });
 
 Deno.test("WasmBackend tells by its variant in which arithmetic it computes", async () => {
-  for (const [arithmetic, variant] of [["int8", "relaxed"], ["f32", "f32 relaxed"]] as const) {
+  for (const [arithmetic, variant] of [["int8", "int8 relaxed"], ["f32", "f32 relaxed"]] as const) {
     const backend = await tinyBackend({ variant: "relaxed", arithmetic });
     assertEquals(backend.describe().variant, variant);
     await backend.dispose();

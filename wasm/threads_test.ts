@@ -103,7 +103,7 @@ Deno.test("createWasmBackend takes the threads that it is allowed", { ignore }, 
   const files = await tinyFiles();
   for (const [threads, variant] of [[1, "relaxed"], [2, "threads"]] as const) {
     const backend = await createWasmBackend({ files, kvBlocks: 8, threads });
-    assertEquals(backend.describe().variant, variant);
+    assertEquals(backend.describe().variant, `int8 ${variant}`);
     assertEquals(backend.describe().threads, threads);
     await backend.dispose();
   }

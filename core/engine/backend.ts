@@ -223,7 +223,7 @@ export interface Pruning {
 export interface BackendInfo {
   /** `wasm`, `webgpu`, `scripted`. */
   readonly kind: string;
-  /** The variant in use, for example `relaxed`, or `f32 on` an adapter's name. */
+  /** The variant in use, its arithmetic first: for example `int8 relaxed`, or `f32 on` an adapter's name. */
   readonly variant: string;
   readonly threads: number;
   /** Bytes of weights as they lie in the backend's memory. */

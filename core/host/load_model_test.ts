@@ -1,4 +1,4 @@
-import { assert, assertEquals, assertRejects } from "@std/assert";
+import { assert, assertEquals, assertMatch, assertRejects } from "@std/assert";
 import { openAsBlob } from "node:fs";
 import { join } from "node:path";
 import { temporaryDirectory } from "../../tests/support/temporary_directory.ts";
@@ -37,6 +37,15 @@ Deno.test("loadModel keeps a blob that cannot be cloned in this thread", async (
   assert(here && tokens.length > 0);
 });
 
+Deno.test("loadModel computes in the arithmetic that it is told, in a Worker too", async () => {
+  const source = new BlobSource("tiny.gguf", new Blob([bytes]));
+  for (const worker of [false, true]) {
+    const { engine } = await loadModel({ model: [source], worker, arithmetic: "f32" });
+    assertMatch(engine.info.backend.variant, /^f32 /);
+    await engine.dispose();
+  }
+});
+
 Deno.test("loadModel refuses options that it does not have or cannot use", async () => {
   const refused = (kind: typeof Error, message: string, options: unknown) =>
     assertRejects(() => loadModel(options as LoadOptions), kind, message);
@@ -51,4 +60,5 @@ Deno.test("loadModel refuses options that it does not have or cannot use", async
   await refused(RangeError, "Cannot use maxWaiting -1", { model, maxWaiting: -1 });
   await refused(RangeError, "Cannot use prefillChunk 0", { model, prefillChunk: 0 });
   await refused(RangeError, 'Cannot use policy "x"', { model, policy: "x" });
+  await refused(RangeError, 'Cannot use arithmetic "f64"', { model, arithmetic: "f64" });
 });

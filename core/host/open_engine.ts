@@ -33,7 +33,8 @@ export interface EngineSettings {
   readonly threads?: number;
   /**
    * How quantised matrices meet activations: `int8` rounds these to 8 bits, the default on WASM; `f32`,
-   * the default on WebGPU, does not, and both backends then say the same.
+   * the default on WebGPU, keeps them, so nearly that the greedy texts of both backends agree. On WASM it
+   * takes 1.4 times as long for one sequence, 1.9 times for batches and prompts.
    */
   readonly arithmetic?: Arithmetic;
   /** Longest prompt plus completion in tokens; the model's own context length where left out. */

@@ -1,4 +1,4 @@
-/** What a matmul is asked for, and what its two arithmetics are. */
+/** What a matmul is asked for. */
 import type { Arithmetic } from "../../core/engine/arithmetic.ts";
 import type { TensorType } from "../../core/model/tensors.ts";
 

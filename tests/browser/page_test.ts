@@ -292,7 +292,7 @@ Deno.test({
     await t.step("runs on one thread where the page is not isolated", async () => {
       await page.goto(plainSite.origin);
       await pick(page, "tiny.gguf", model);
-      assertEquals(await running(page, "tiny.gguf"), "tiny.gguf on wasm (relaxed)");
+      assertEquals(await running(page, "tiny.gguf"), "tiny.gguf on wasm (int8 relaxed)");
       await ask(page, "Hello");
       assertEquals((await tokens(page)).length, 512);
     });

@@ -41,8 +41,7 @@ export function firstOf({ ids, logits }: Candidates, count: number): Candidates 
  * Candidates out of a row's statistics, or `undefined` where those cannot rank any token: the
  * adjustment may have raised one that the statistics do not list.
  *
- * @param touched Of the tokens that the adjuster touches, as the model gave them; where they are known, more
- *   rows can be settled.
+ * @param touched Raw logits of the tokens that the adjuster touches; with them more rows are settled.
  */
 export function candidatesFromStats(
   stats: LogitStats,
@@ -86,7 +85,7 @@ export function candidatesFromStats(
       const { low, high } = unknown(temperature);
       let mass = 0;
       for (const logit of unranked) mass += weight(logit, best, temperature);
-      // What the adjustment does to the unknown can only have lowered them.
+      // Where some of the unknown are touched, how far they were lowered is not known.
       return { low: (touched ? low : 0) + mass, high: high + mass };
     },
   };
@@ -95,7 +94,8 @@ export function candidatesFromStats(
 /**
  * Bounds of the others' mass at any temperature T from their mass S at T = 1, with x = logit - best:
  * below 1, exp(x/T) <= exp(x) exp(ceiling (1/T - 1)); above 1, exp(x/T) >= exp(x) where x <= 0, and
- * the sum is at most n^(1-1/T) S^(1/T), by Hölder's inequality.
+ * the sum is at most n^(1-1/T) S^(1/T), by Hölder's inequality. That power is taken of log S, for S
+ * itself may be too small for a number where a raised token is the best.
  */
 function tailBounds(
   best: number,
@@ -105,14 +105,18 @@ function tailBounds(
   others: number,
 ): (temperature: number) => Bounds {
   if (ceiling === -Infinity) return () => NO_MASS;
-  const all = Math.exp(logZ - best);
-  let rest = all;
-  for (let i = 0; i < known.length; i++) rest -= Math.exp((known[i] as number) - best);
-  const { low, high } = around(rest, all);
+  let share = 1;
+  for (let i = 0; i < known.length; i++) share -= Math.exp((known[i] as number) - logZ);
+  const least = Math.max(0, share - SLACK), most = Math.max(0, share) + SLACK;
+  const logAll = logZ - best, all = Math.exp(logAll);
   return (temperature) => {
+    const low = least * all, high = most * all;
     if (temperature === 1) return { low, high };
     const inverse = 1 / temperature;
-    if (temperature > 1) return { low, high: others ** (1 - inverse) * high ** inverse };
+    if (temperature > 1) {
+      const logHigh = logAll + Math.log(most);
+      return { low, high: others ** (1 - inverse) * Math.exp(logHigh * inverse) };
+    }
     const gap = ceiling - best;
     return { low: 0, high: high * (gap === 0 ? 1 : Math.exp(gap * (inverse - 1))) };
   };
@@ -121,8 +125,4 @@ function tailBounds(
 /** exp((logit - best) / temperature); 0 for a masked logit, 1 for the best at any temperature. */
 export function weight(logit: number, best: number, temperature: number): number {
   return logit === best ? 1 : Math.exp((logit - best) / temperature);
-}
-
-function around(rest: number, all: number): Bounds {
-  return { low: Math.max(0, rest - SLACK * all), high: Math.max(0, rest) + SLACK * all };
 }

@@ -85,3 +85,18 @@ Deno.test("LogitAdjuster.adjustAll equals adjust on every token", () => {
     assertAlmostEquals(logit, adjuster.adjust(id, logits[id]!), 1e-6);
   }
 });
+
+Deno.test("LogitAdjuster lists each token that it touches once, and adjusts those alone", () => {
+  const given = { logitBias: [[3, 1], [9, -1]], presencePenalty: 1 } as const;
+  const adjuster = adjusterOf(given, { minTokens: 3 });
+  for (const id of [3, 5, 3]) adjuster.observe(id);
+  assertEquals([...adjuster.touched()].sort(), [3, 5, 9]);
+  const touched = { ids: adjuster.touched(), logits: new Float32Array(3) };
+  const { ids, logits } = adjuster.adjustSome(touched);
+  assertEquals(ids, touched.ids);
+  assertEquals([...logits], [...ids].map((id) => adjuster.adjust(id, 0)));
+  const banning = adjusterOf({ logitBias: given.logitBias }, { minTokens: 3 });
+  banning.observe(5);
+  assertEquals([...banning.touched()].sort(), [0, 3, 9]);
+  assertEquals(adjusterOf({}).touched().length, 0);
+});

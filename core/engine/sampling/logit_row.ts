@@ -32,10 +32,12 @@ export class LogitRow {
     return this.#logits ??= await this.#backend.logits(this.#index);
   }
 
-  /** Those of some tokens, as the model gave them. */
+  /** Logits of some tokens, as the model gave them. */
   async logitsOf(ids: Uint32Array): Promise<TokenLogits> {
-    const none = ids.length === 0;
-    return { ids, logits: none ? NONE : await this.#backend.logitsOf(this.#index, ids) };
+    if (ids.length === 0) return { ids, logits: NONE };
+    const row = this.#logits;
+    if (row) return { ids, logits: Float32Array.from(ids, (id) => row[id] as number) };
+    return { ids, logits: await this.#backend.logitsOf(this.#index, ids) };
   }
 
   /**

@@ -21,8 +21,7 @@ import type { LogitAdjuster } from "./logit_adjuster.ts";
  * The next token, if the statistics of its row settle it.
  *
  * @param u Random number in [0, 1).
- * @param touched Of the tokens that the adjuster touches, as the model gave them; where they are known,
- *   more rows are settled.
+ * @param touched Raw logits of the tokens that the adjuster touches; with them more rows are settled.
  */
 export function sampleFromStats(
   sampling: SamplingParams,

@@ -36,7 +36,7 @@ export async function chooseToken(
   const decided = decide();
   if (decided !== undefined) return { token: decided, temperature };
   const touched = await row.logitsOf(adjuster.touched());
-  const token = (touched.ids.length > 0 ? decide(touched) : undefined) ??
+  const token = (adjuster.neutral ? undefined : decide(touched)) ??
     await row.draw(sampling, adjuster.adjustSome(touched), u);
   return { token, temperature };
 }

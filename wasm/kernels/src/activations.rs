@@ -104,14 +104,14 @@ impl Activations {
             let width = self.width(tile);
             for (i, token) in self.tokens_of(tile..tile + 1).enumerate() {
                 let x = unsafe { self.floats.add(token * self.columns) };
-                let row = i * self.precision.rows();
+                let first_row = i * self.precision.rows();
                 for block in blocks.clone() {
                     unsafe {
                         let to = self.tile::<I>(tile).add(block * width * block_bytes::<I>());
                         let x: *const v128 = x.add(BLOCK * block).cast();
-                        let mut x = core::array::from_fn(|i| v128_load(x.add(i)));
-                        for row in row..row + self.precision.rows() {
-                            x = quantize_block::<I>(x, to, row, width);
+                        let mut left = core::array::from_fn(|i| v128_load(x.add(i)));
+                        for row in first_row..first_row + self.precision.rows() {
+                            left = quantize_block::<I>(left, to, row, width);
                         }
                     }
                 }
@@ -120,7 +120,8 @@ impl Activations {
     }
 }
 
-/// Quantises 32 columns of row `row` of the `width` rows whose block is at `to`. What is left of them.
+/// Quantises 32 columns of row `row` of the `width` rows whose block is at `to`. Returns what rounding
+/// left of them.
 #[inline(always)]
 unsafe fn quantize_block<I: Isa>(x: [v128; 8], to: *mut u8, row: usize, width: usize) -> [v128; 8] {
     let four = 4 * I::VALUE_BYTES;

@@ -20,7 +20,7 @@ use core::marker::PhantomData;
 
 pub struct Model<I: Isa> {
     pub shape: Shape,
-    /// Of activations in products with weights of integer levels.
+    /// How activations are rounded before weights of integer levels.
     pub precision: Precision,
     pub weights: Weights,
     pub rope: Rope,

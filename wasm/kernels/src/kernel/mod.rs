@@ -23,7 +23,7 @@ pub trait Kernel {
     /// Sums of integers that a quad and a token need: 1 or 2.
     const SUMS: usize;
 
-    /// The sums of `Q` quads, from quad `first` on, of the band at `w`, for the `T` tokens of a tile.
+    /// The sums of `Q` quads, from quad `first` on, of the band at `w`, for the `T` rows of a tile.
     unsafe fn sums<I: Isa, const T: usize, const Q: usize>(
         w: *const u8,
         first: usize,
