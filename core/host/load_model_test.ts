@@ -60,5 +60,6 @@ Deno.test("loadModel refuses options that it does not have or cannot use", async
   await refused(RangeError, "Cannot use maxWaiting -1", { model, maxWaiting: -1 });
   await refused(RangeError, "Cannot use prefillChunk 0", { model, prefillChunk: 0 });
   await refused(RangeError, 'Cannot use policy "x"', { model, policy: "x" });
+  await refused(RangeError, "context is x, allowed is 1 or more", { model, context: "x" });
   await refused(RangeError, 'Cannot use arithmetic "f64"', { model, arithmetic: "f64" });
 });

@@ -5,6 +5,7 @@
 import type { Arithmetic } from "../engine/arithmetic.ts";
 import type { AttentionSettings } from "../engine/attention/attention_settings.ts";
 import type { Backend } from "../engine/backend.ts";
+import { checkCount } from "../engine/backend_limits.ts";
 import type { Engine } from "../engine/engine.ts";
 import { checkOptions, type LocalEngineOptions } from "../engine/engine_options.ts";
 import { LocalEngine } from "../engine/local_engine.ts";
@@ -132,6 +133,8 @@ export async function createBackend(
   if (!BACKENDS.includes(backend)) {
     throw new RangeError(`Cannot use backend "${backend}": it takes ${BACKENDS.join(", ")}`);
   }
+  // By the name that it has here; the backend calls it `contextLength`.
+  if (context !== undefined) checkCount("context", context);
   const options = {
     files,
     ...(context !== undefined && { contextLength: context }),
