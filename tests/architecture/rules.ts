@@ -17,6 +17,7 @@ const CONTRACTS = ["core/engine/backend.ts", "core/errors.ts"];
 /** The contract, and what every backend that implements it has to check and to count. */
 const BACKEND_KIT = [
   ...CONTRACTS,
+  "core/engine/arithmetic.ts",
   "core/engine/attention_cost.ts",
   "core/engine/backend_checks.ts",
   "core/engine/backend_limits.ts",

@@ -134,7 +134,7 @@ Deno.test({
     await t.step("runs a model from a file, on threads where the page is isolated", async () => {
       await page.goto(site.origin);
       await pick(page, "tiny.gguf", model);
-      assertMatch(await running(page, "tiny.gguf"), /^tiny.gguf on wasm \(threads × \d\)$/);
+      assertMatch(await running(page, "tiny.gguf"), /^tiny.gguf on wasm \(int8 threads × \d\)$/);
       await page.waitForSelector("#stored li:has-text('tiny.gguf')");
     });
 
