@@ -27,8 +27,8 @@ export interface WasmBackendOptions {
   /** KV blocks of 16 tokens; where left out, four full contexts or 128 MiB, at least one context. */
   readonly kvBlocks?: number;
   /**
-   * `int8` where left out; or `f32`, in which quantised matrices meet activations of 16 bits: 1.4 times
-   * the time for one sequence, 1.9 times for batches and prompts.
+   * `int8` where left out; or `f32`, in which quantised matrices meet activations of 16 bits: 1.5 times
+   * the time for one sequence, 1.7 to 1.8 times for prompts and batches.
    */
   readonly arithmetic?: Arithmetic;
   /** `q8`, or `f32` as the exact reference of tests and evaluations. */

@@ -35,7 +35,7 @@ export interface EngineSettings {
   /**
    * How quantised matrices meet activations: `int8` rounds these to 8 bits, the default on WASM; `f32`,
    * the default on WebGPU, keeps them, so nearly that the greedy texts of both backends agree. On WASM it
-   * takes 1.4 times as long for one sequence, 1.9 times for batches and prompts.
+   * takes 1.5 times as long for one sequence, 1.7 to 1.8 times for prompts and batches.
    */
   readonly arithmetic?: Arithmetic;
   /** Longest prompt plus completion in tokens; the model's own context length where left out. */

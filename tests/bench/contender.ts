@@ -1,4 +1,5 @@
 /** What a benchmark compares: this engine and its peers, behind one interface. */
+import type { Arithmetic } from "../../core/engine/arithmetic.ts";
 import type { AttentionPlan } from "../../core/engine/backend.ts";
 
 /** What is measured. */
@@ -18,6 +19,8 @@ export interface Workload {
   readonly tokens: number;
   /** How this engine attends as it decodes, densely where left out. Peers always attend densely. */
   readonly attention?: AttentionPlan;
+  /** Of this engine, `int8` where left out. */
+  readonly arithmetic?: Arithmetic;
 }
 
 export interface Contender {

@@ -38,13 +38,14 @@ export class EntropicTime implements Contender {
   }
 
   async #open(workload: Workload): Promise<OwnBackend> {
-    const { model, threads, batch, depth, tokens, attention } = workload;
+    const { model, threads, batch, depth, tokens, attention, arithmetic } = workload;
     const wanted = JSON.stringify(workload);
     if (this.#backend !== undefined && this.#loaded === wanted) return this.#backend;
     await this.dispose();
     const contextLength = depth + tokens + 1;
     const prunes = attention !== undefined;
-    this.#backend = await OwnBackend.open({ model, threads, batch, contextLength, prunes });
+    const options = { model, threads, batch, contextLength, prunes, arithmetic };
+    this.#backend = await OwnBackend.open(options);
     this.#loaded = wanted;
     return this.#backend;
   }

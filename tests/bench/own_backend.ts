@@ -2,6 +2,7 @@
  * The WASM backend through its interface, with sequences that hold blocks of their own. Runs under
  * Deno and Bun alike.
  */
+import type { Arithmetic } from "../../core/engine/arithmetic.ts";
 import {
   type AttentionPlan,
   type Backend,
@@ -24,6 +25,8 @@ export interface OwnBackendOptions {
    * depends on it. Dense speed does not, and its sequences repeat one token.
    */
   readonly prunes?: boolean;
+  /** `int8` where left out. */
+  readonly arithmetic?: Arithmetic | undefined;
 }
 
 /** Any token; every vocabulary has this one. */
@@ -54,6 +57,7 @@ export class OwnBackend {
         files: opened.files,
         threads,
         contextLength,
+        ...(options.arithmetic && { arithmetic: options.arithmetic }),
         kvBlocks: batch * contextLength / BLOCK_SIZE,
       });
       const text = options.prunes

@@ -3,7 +3,11 @@ import type { Backend, LogitStats } from "../backend.ts";
 import type { SamplingParams } from "../engine.ts";
 import type { Sequence } from "../sequence.ts";
 import { uncertainty } from "../../entropic/entropy.ts";
-import { drawByDefinition, rankedIds } from "../../../tests/support/draw_by_definition.ts";
+import {
+  drawByDefinition,
+  drawFromRow,
+  rankedIds,
+} from "../../../tests/support/draw_by_definition.ts";
 import { LogitAdjuster } from "./logit_adjuster.ts";
 import { LogitRow } from "./logit_row.ts";
 import { chooseToken } from "./token_choice.ts";
@@ -21,11 +25,9 @@ async function choose(sampling: Omit<SamplingParams, "seed">) {
       asked.push("logitsOf");
       return Promise.resolve(Float32Array.from(ids, (id) => LOGITS[id]!));
     },
-    draw(_row, { overrides: { ids, logits }, ...draw }) {
+    draw(_row, draw) {
       asked.push("draw");
-      const row = LOGITS.slice();
-      for (const [i, id] of ids.entries()) row[id] = logits[i]!;
-      return Promise.resolve(drawByDefinition(row, draw, draw.u));
+      return Promise.resolve(drawFromRow(LOGITS.slice(), draw));
     },
   };
   const topIds = Uint32Array.from(rankedIds(LOGITS).slice(0, LISTED));

@@ -14,7 +14,7 @@ export const BACKEND_OPTIONS = {
   arithmetic: {
     value: "A",
     help: `activations as ${ARITHMETICS.join(" or rounded to ")}` +
-      " (default f32 on WebGPU; int8 on WASM, where f32 takes 1.4 to 1.9 times as long)",
+      " (default f32 on WebGPU; int8 on WASM, where f32 takes 1.5 to 1.8 times as long)",
   },
   threads: { value: "N", help: "compute threads (default 1)" },
 } as const satisfies Record<string, Option>;

@@ -7,5 +7,6 @@ export const BATCH_ROWS = [8, 16].map((batch) =>
     about: `${batch} sequences that decode together, total`,
     workload: { figure: "decode", threads: 1, batch, depth: 16, tokens: 32 },
     peers: NATIVE,
+    others: { "in f32": { arithmetic: "f32" } },
   })
 );

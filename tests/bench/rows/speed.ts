@@ -5,6 +5,7 @@ const decode = { figure: "decode", threads: 1, batch: 1, depth: 0, tokens: 64 } 
 const prefill = { figure: "prefill", threads: 1, batch: 1, depth: 0, tokens: 512 } as const;
 /** For peers that take a minute for 512. */
 const shortPrefill = { ...prefill, tokens: 120 };
+const F32 = { "in f32": { arithmetic: "f32" } } as const;
 const NODE = [{ name: "node-llama-cpp" }] as const;
 
 export const SPEED_ROWS = [
@@ -13,6 +14,7 @@ export const SPEED_ROWS = [
     about: "1 thread, beside llama.cpp native",
     workload: decode,
     peers: NATIVE,
+    others: F32,
   }),
   workloadRow({
     name: "decode-2t",
@@ -38,6 +40,7 @@ export const SPEED_ROWS = [
     about: "a prompt of 512 tokens, 1 thread, beside llama.cpp native",
     workload: prefill,
     peers: NATIVE,
+    others: F32,
   }),
   workloadRow({
     name: "prefill-2t",
